@@ -1,0 +1,1 @@
+"""How far does a retriever reach beyond its training data?"""
