@@ -312,8 +312,9 @@ def _skew(moves: Floats) -> Floats:
     unit = np.divide(moves, scale, out=np.zeros_like(moves), where=scale > 0)
     squares = np.square(unit).sum(axis=1)
     cubes = (unit * unit * unit).sum(axis=1)
-    result = np.zeros(len(moves))
-    return np.divide(cubes, 6.0 * squares**1.5, out=result, where=squares > 0)
+    result: Floats = np.zeros(len(moves))
+    np.divide(cubes, 6.0 * squares * np.sqrt(squares), out=result, where=squares > 0)
+    return result
 
 
 def _units(rows: Floats, clusters: npt.ArrayLike | None, scale: Floats | None = None) -> _Units:

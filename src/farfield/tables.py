@@ -42,6 +42,7 @@ class Table:
     columns: ClassVar[dict[str, Any]]
     key: ClassVar[tuple[str, ...]]
     open: ClassVar[bool] = False  # may other columns ride along?
+    _coded: ClassVar[tuple[str, ...]] = ()  # columns that may stay in integer codes
 
     frame: pl.DataFrame
 
@@ -103,7 +104,9 @@ class Table:
             )
         frame = frame.select(*cls.columns, *unknown)
         return frame.with_columns(
-            _typed(frame[name], dtype, cls.__name__) for name, dtype in cls.columns.items()
+            _typed(frame[name], dtype, cls.__name__)
+            for name, dtype in cls.columns.items()
+            if not (name in cls._coded and frame[name].dtype == pl.Categorical)
         )
 
     @classmethod
@@ -241,6 +244,7 @@ class Run(Table):
 
     columns: ClassVar = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
     key = ("query_id", "doc_id")
+    _coded = ("query_id",)
 
     name: str
     _ranked: Ranked
@@ -401,7 +405,7 @@ def _first_true(flags: pl.Series) -> int:
 
 def _typed(column: pl.Series, dtype: Any, table: str) -> pl.Series:
     """Cast without loss, or say which value does not fit."""
-    if column.dtype == dtype or (dtype == pl.String and column.dtype == pl.Categorical):
+    if column.dtype == dtype:
         return column
     accepted = {
         # Whole numbers as ids are common in data frames and read back the same as text.

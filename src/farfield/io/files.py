@@ -1,0 +1,196 @@
+"""Bytes in and out of files: compression, byte-order marks, atomic writing.
+
+What a file holds is told by its first bytes, not its name. What is written replaces the old file
+only when it is complete, so that a crash leaves the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from farfield.errors import FileError
+
+if TYPE_CHECKING:
+    from farfield.errors import TableError
+
+__all__ = ["Content", "load", "name_of", "replacing"]
+
+PathLike = str | os.PathLike[str]
+
+_MARK = b"\xef\xbb\xbf"
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file holds, decompressed and without a byte-order mark."""
+
+    path: str
+    data: Any  # bytes, or a memory map of a plain file: both slice, find and count
+    plain: bool  # is the data the file itself, so that others may read it by its path?
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (number from 1, line) of all lines that are not blank, without line ends."""
+        start, number, size = 0, 0, len(self.data)
+        while start < size:
+            end = self.data.find(b"\n", start)
+            end = size if end < 0 else end
+            number += 1
+            line = self.data[start:end]
+            if line.strip(b" \t\r"):
+                yield number, line.removesuffix(b"\r")
+            start = end + 1
+
+    def first_line(self) -> bytes:
+        """Return the first line that is not blank."""
+        for _, line in self.lines():
+            return line
+        raise self.error("the file is empty. Expected at least one row.")
+
+    def line_of(self, row: int, header: bool = False) -> int | None:
+        """Return the number of the line that holds this row (rows count from 0)."""
+        for at, (number, _) in enumerate(self.lines()):
+            if at == row + header:
+                return number
+        return None
+
+    def error(self, message: str, line: int | None = None) -> FileError:
+        """Make an error that names this file."""
+        return FileError(self.path, message, line=line)
+
+    def table_error(self, error: TableError, header: bool = False) -> FileError:
+        """Turn an error of a table's row into one of this file's line."""
+        if error.row is None:
+            return self.error(error.message)
+        message = error.message
+        if error.first_row is not None:
+            message += f" It is first in line {self.line_of(error.first_row, header)}."
+        return self.error(message, self.line_of(error.row, header))
+
+
+def load(path: PathLike) -> Content:
+    """Read a file, whatever its compression (gzip and zstd are told by their first bytes)."""
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            return _load(name, file)
+    except FileNotFoundError:
+        raise FileError(name, f"there is no such file.{_neighbours(name)}") from None
+    except IsADirectoryError:
+        raise FileError(name, "this is a folder; expected a file.") from None
+    except OSError as error:
+        raise FileError(name, f"cannot be read: {error.strerror or error}.") from error
+
+
+def _load(name: str, file: IO[bytes]) -> Content:
+    head = file.read(4)
+    if head[:2] == b"\x1f\x8b":
+        data = _inflate(name, head, file, "gzip", lambda: zlib.decompressobj(wbits=31), zlib.error)
+    elif head == b"\x28\xb5\x2f\xfd":
+        import zstandard
+
+        new = zstandard.ZstdDecompressor().decompressobj
+        data = _inflate(name, head, file, "zstd", new, zstandard.ZstdError)
+    elif file.seekable() and os.fstat(file.fileno()).st_size:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if head[:3] != _MARK:
+            return Content(name, mapped, plain=True)
+        data = mapped[:]
+    else:
+        data = head + file.read()
+    return Content(name, data.removeprefix(_MARK), plain=False)
+
+
+def _inflate(
+    name: str,
+    head: bytes,
+    file: IO[bytes],
+    kind: str,
+    new: Callable[[], Any],
+    failure: type[Exception],
+) -> bytes:
+    """Decompress all of a file, which may be several compressed ones, one after the other."""
+    parts: list[bytes] = []
+    inflate = new()
+    chunk = head
+    try:
+        while chunk or (chunk := file.read(_CHUNK)):
+            parts.append(inflate.decompress(chunk))
+            chunk = b""
+            if inflate.eof:
+                chunk = inflate.unused_data.lstrip(b"\0") or file.read(_CHUNK).lstrip(b"\0")
+                inflate = new() if chunk else inflate
+    except failure as error:
+        message = f"the {kind} data is damaged ({error}). Get the file again."
+        raise FileError(name, message) from error
+    if not inflate.eof:
+        raise FileError(name, f"the {kind} data is cut short. Get the file again.")
+    return b"".join(parts)
+
+
+def _neighbours(name: str) -> str:
+    from farfield.errors import did_you_mean
+
+    folder = Path(name).parent
+    try:
+        known = [entry.name for entry in folder.iterdir()]
+    except OSError:
+        return f" Nor is there a folder {folder}."
+    return did_you_mean(Path(name).name, known)
+
+
+def name_of(path: PathLike) -> str:
+    """Return a run's name: its file name without .gz or .zst and the last suffix."""
+    name = Path(path).name
+    name = re.sub(r"\.(gz|zst)$", "", name)
+    stem, dot, _ = name.rpartition(".")
+    return stem if dot and stem else name
+
+
+@contextmanager
+def replacing(path: PathLike) -> Iterator[IO[bytes]]:
+    """Open a file for writing that takes the place of ``path`` when all went well.
+
+    It is compressed if the path ends in .gz or .zst. The same content gives the same bytes.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as raw:
+            with _compressing(raw, target.suffix) as file:
+                yield file
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise FileError(target, f"cannot be written: {error.strerror or error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    if suffix == ".gz":
+        import gzip
+
+        # Neither the time nor the name of the temporary file belongs into the bytes.
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as file:
+            yield file  # type: ignore[misc]  # it has all that we use
+    elif suffix == ".zst":
+        import zstandard
+
+        with zstandard.ZstdCompressor(level=3).stream_writer(raw, closefd=False) as file:
+            yield file
+    else:
+        yield raw
