@@ -1,1 +1,124 @@
-"""How far does a retriever reach beyond its training data?"""
+"""How far does a retriever reach beyond its training data?
+
+Everything is a table in, a table out: read runs and qrels, ask a question, get an answer with its
+uncertainty. Names are loaded on first use, so that importing farfield costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from farfield.collection import Card, Collection
+    from farfield.errors import (
+        CheckFailed,
+        FarfieldError,
+        FarfieldWarning,
+        FileError,
+        InputError,
+        MissingDependency,
+        SpecError,
+        TableError,
+    )
+    from farfield.io import (
+        read,
+        read_collection,
+        read_corpus,
+        read_qrels,
+        read_queries,
+        read_run,
+        write,
+        write_collection,
+    )
+    from farfield.questions.compare import Comparison, compare
+    from farfield.questions.evaluate import Evaluation, evaluate
+    from farfield.tables import Allocation, Corpus, Partition, PerQuery, Qrels, Queries, Run
+
+_HOMES = {
+    "collection": ["Card", "Collection"],
+    "errors": [
+        "CheckFailed",
+        "FarfieldError",
+        "FarfieldWarning",
+        "FileError",
+        "InputError",
+        "MissingDependency",
+        "SpecError",
+        "TableError",
+    ],
+    "io": [
+        "read",
+        "read_collection",
+        "read_corpus",
+        "read_qrels",
+        "read_queries",
+        "read_run",
+        "write",
+        "write_collection",
+    ],
+    "questions.compare": ["Comparison", "compare"],
+    "questions.evaluate": ["Evaluation", "evaluate"],
+    "tables": ["Allocation", "Corpus", "Partition", "PerQuery", "Qrels", "Queries", "Run"],
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = ["errors", "io", "lab", "measures", "registry", "spec", "stats", "tables"]
+
+__all__ = [  # noqa: F822 (the modules among them are loaded on first use as well)
+    "Allocation",
+    "Card",
+    "CheckFailed",
+    "Collection",
+    "Comparison",
+    "Corpus",
+    "Evaluation",
+    "FarfieldError",
+    "FarfieldWarning",
+    "FileError",
+    "InputError",
+    "MissingDependency",
+    "Partition",
+    "PerQuery",
+    "Qrels",
+    "Queries",
+    "Run",
+    "SpecError",
+    "TableError",
+    "compare",
+    "errors",
+    "evaluate",
+    "io",
+    "lab",
+    "measures",
+    "read",
+    "read_collection",
+    "read_corpus",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+    "registry",
+    "spec",
+    "stats",
+    "tables",
+    "write",
+    "write_collection",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        value = getattr(import_module(f"farfield.{_HOME_OF[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"farfield.{name}")
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version("farfield")
+    else:
+        raise AttributeError(f"module 'farfield' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

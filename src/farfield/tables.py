@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 from warnings import warn
 
 import numpy as np
@@ -33,8 +33,6 @@ __all__ = [
 
 ROLES = ("train", "near", "far")
 
-T = TypeVar("T", bound="Table")
-
 
 class Table:
     """A checked frame. Subclasses say which columns they need and which of them are the key."""
@@ -50,6 +48,13 @@ class Table:
         self.frame = self._check(self._to_frame(data))
 
     # -- making -----------------------------------------------------------------------------
+
+    @classmethod
+    def trusted(cls, frame: pl.DataFrame) -> Self:
+        """Wrap a frame that is known to keep the rules: made here, or rows of a checked table."""
+        table = object.__new__(cls)
+        table.frame = frame
+        return table
 
     @classmethod
     def _to_frame(cls, data: Any) -> pl.DataFrame:
@@ -168,8 +173,8 @@ class Queries(Table):
     def select(self, query_ids: Iterable[str]) -> Queries:
         """Return the queries with these ids, in the order they have here."""
         wanted = pl.DataFrame({"query_id": sorted(set(query_ids))}, schema={"query_id": pl.String})
-        return _trusted(
-            Queries, self.frame.join(wanted, on="query_id", how="semi", maintain_order="left")
+        return Queries.trusted(
+            self.frame.join(wanted, on="query_id", how="semi", maintain_order="left")
         )
 
 
@@ -221,7 +226,7 @@ class Qrels(Table):
 
     def relevant(self, threshold: int = 1) -> Qrels:
         """Return the judgements with at least this relevance."""
-        return _trusted(Qrels, self.frame.filter(pl.col("relevance") >= threshold))
+        return Qrels.trusted(self.frame.filter(pl.col("relevance") >= threshold))
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """Return ``{query_id: {doc_id: relevance}}``, as pytrec_eval and ranx take it."""
@@ -344,6 +349,11 @@ class Run(Table):
         # The order is settled, whatever rule settled it: "file" keeps it.
         return Run(self.frame.filter(pl.col("rank") <= k), name=self.name, ties="file")
 
+    def without_self(self) -> Run:
+        """Return the run without documents that have the id of their query, as BEIR wants it."""
+        kept = self.frame.filter(pl.col("query_id") != pl.col("doc_id"))
+        return Run(kept, name=self.name, ties="file")
+
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return ``{query_id: {doc_id: score}}``, as pytrec_eval and ranx take it."""
         return _to_nested(self.frame.drop("rank"))
@@ -390,13 +400,6 @@ class Allocation(Table):
 
 
 # -- helpers ------------------------------------------------------------------------------------
-
-
-def _trusted(kind: type[T], frame: pl.DataFrame) -> T:
-    """Wrap a frame that is known to keep the rules (a selection of rows of a checked one)."""
-    table = object.__new__(kind)
-    table.frame = frame
-    return table
 
 
 def _first_true(flags: pl.Series) -> int:

@@ -7,7 +7,7 @@ Writing is atomic and round trips are exact.
 from __future__ import annotations
 
 from farfield.io.files import name_of
-from farfield.io.read import (
+from farfield.io.reading import (
     kind_of,
     read,
     read_collection,
@@ -16,7 +16,7 @@ from farfield.io.read import (
     read_queries,
     read_run,
 )
-from farfield.io.write import FORMATS, write, write_collection
+from farfield.io.writing import FORMATS, write, write_collection
 
 __all__ = [
     "FORMATS",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ _SOUNDS = {
     "place": (
         "b br d dr f g gr h k kl l m n r s sk st t th tr v".split(),
         "a e i o u".split(),
-        "l ld lm n nd r rn rk sk ss st v mm".split(),
+        "l ld n nd r rn rk sk ss st v mm".split(),
         "mark holt brook wick stead mere fell gate haven combe thorpe den".split(),
     ),
     "surname": (
@@ -49,6 +50,7 @@ _SOUNDS = {
 }
 _FIRST = "Al Bre Co Da El Fi Gwe Ha Il Jo Ka Li Ma Ne Or Ro Sa Te Ul Vi Wi Ze".split()
 _MIDDLE = "l n r s v th nd lm d m ll rr".split()
+_TRIPLE = re.compile(r"(.)\1\1")
 _LAST = {"she": "a e ine ia ette ora".split(), "he": "o an us ard ic en or win".split()}
 
 
@@ -75,7 +77,8 @@ def invent(rng: np.random.Generator, style: str, count: int) -> list[str]:
                 pool[int(u * len(pool))]
                 for u, pool in zip(row, (onsets, nuclei, codas) * syllables, strict=False)
             ]
-            found.setdefault("".join([*parts, endings[int(row[-1] * len(endings))]]).capitalize())
+            name = "".join([*parts, endings[int(row[-1] * len(endings))]])
+            found.setdefault(_TRIPLE.sub(r"\1\1", name).capitalize())
         if len(found) - before < (count - before) // 2:
             syllables += 1
     return list(found)[:count]

@@ -24,8 +24,8 @@ _SIZES = (3, 4, 5)  # passages of an entity; three tell everything, more retell 
 _PLOTS = ((0, 1), (2, 3), (4, 5), (0, 2), (4, 1))  # what they tell, in a shuffled order
 _TITLES = (
     ("{title}", "{title}: {section}", "{title}, an overview"),
-    ("Papers on {name}", "Concerning {name}", "{title}, from the records"),
-    ("All about {name}", "Some thoughts on {name}", "Re: {name}, {section}"),
+    ("Papers on {name}", "Box {few}, {stem}", "Loose sheets on {section}"),
+    ("All about {name}", "My two pence on {section}", "Re: {stem}"),
 )
 _FEW = ("three", "four", "five", "six", "seven", "eight", "nine", "eleven")
 _SEASONS = ("spring", "summer", "autumn", "winter")
@@ -72,7 +72,9 @@ class _Draw:
         return options[at] if options[at] != avoided else options[(at + 1) % len(options)]
 
 
-def build(topics: tuple[Topic, ...], passages: int, seeds: Sequence[np.random.SeedSequence]) -> World:
+def build(
+    topics: tuple[Topic, ...], passages: int, seeds: Sequence[np.random.SeedSequence]
+) -> World:
     """Return a world with that many passages, about equally many for each topic."""
     naming, stating, planning, writing = map(np.random.default_rng, seeds)
     sizes = [
@@ -96,11 +98,16 @@ def build(topics: tuple[Topic, ...], passages: int, seeds: Sequence[np.random.Se
         for part in (0, 1):
             answers[entity[rows] * ASPECTS + told[rows, part], int(retelling)] = placed[rows]
     titles, texts = [""] * passages, [""] * passages
-    draws = writing.random((passages, 16))
+    draws = writing.random((passages, 16)).tolist()
     for row, at in enumerate(placed.tolist()):
         of = int(entity[row])
         titles[at], texts[at] = _write(
-            topics[topic_of[of]], slots[of], places, int(source[row]), told[row].tolist(), draws[row]
+            topics[topic_of[of]],
+            slots[of],
+            places,
+            int(source[row]),
+            told[row].tolist(),
+            draws[row],
         )
     return World(
         topics=topics,
@@ -150,8 +157,8 @@ def _entities(
     topics: tuple[Topic, ...],
     counts: list[int],
 ) -> tuple[list[Slots], list[str]]:
-    # A stem serves three entities on average, of different kinds: a bridge and a mill of one town.
-    stems = max(counts) // 3 + 4
+    # A stem serves several entities of different kinds: a bridge and a mill of one town.
+    stems = max(counts) // 2 + 4
     people = sum(
         count * (("person" in topic.stems) + list(topic.facts.values()).count("person"))
         for topic, count in zip(topics, counts, strict=True)
@@ -161,12 +168,12 @@ def _entities(
     slots: list[Slots] = []
     for topic, count in zip(topics, counts, strict=True):
         pools["root"] = names.roots(topic.roots, stems)
-        known = [
-            stem for pool in topic.stems if pool != "person" for stem in pools[pool][:stems:1]
-        ][:: len(topic.stems)]
+        # Every topic starts at the head of a pool, so that its names are those of other topics too.
+        share = stems // len(topic.stems) + 1
+        known = [stem for pool in topic.stems for stem in pools.get(pool, [])[:share]]
         pairs = naming.permutation(max(len(known), 1) * len(topic.kinds))[:count]
         kinds = naming.integers(0, len(topic.kinds), count)
-        for nth, row in enumerate(stating.random((count, len(topic.facts) + 1))):
+        for nth, row in enumerate(stating.random((count, len(topic.facts))).tolist()):
             if known:
                 stem, at = known[pairs[nth] // len(topic.kinds)], pairs[nth] % len(topic.kinds)
                 person = Person(stem, "it", "its", "it")
@@ -209,7 +216,12 @@ def _describe(
 
 
 def _write(
-    topic: Topic, slots: Slots, places: list[str], source: int, told: list[int], row: Sequence[float]
+    topic: Topic,
+    slots: Slots,
+    places: list[str],
+    source: int,
+    told: list[int],
+    row: Sequence[float],
 ) -> tuple[str, str]:
     """Return the title and the text of a passage."""
     draw = _Draw(row)
@@ -221,14 +233,15 @@ def _write(
         "season": draw.choose(_SEASONS),
     }
     title = draw.choose(_TITLES[source]).format_map(filled)
-    sentences = [draw.choose(topic.intros[source])]
-    sentences += [draw.choose(aspect.says[source]) for aspect in aspects]
+    templates = [draw.choose(topic.intros[source])]
+    templates += [draw.choose(aspect.says[source]) for aspect in aspects]
+    text = " ".join(_sentence(template.format_map(filled)) for template in templates)
     colour = list(topic.colour[source])
-    extra = draw.choose(("", "colour", "colour"))
-    while extra or sum(len(sentence.split()) for sentence in sentences) < _WORDS:
-        sentences.append(colour.pop(int(draw.choose("012")) % len(colour)))
-        extra = ""
-    text = " ".join(_sentence(sentence.format_map(filled)) for sentence in sentences)
+    wanted = draw.choose(("none", "some", "some")) == "some"
+    while wanted or text.count(" ") + 1 < _WORDS:
+        template = colour.pop(int(draw.choose("012")) % len(colour))
+        text += " " + _sentence(template.format_map(filled))
+        wanted = False
     return _ARTICLE.sub(r"\1n ", title), _ARTICLE.sub(r"\1n ", text)
 
 

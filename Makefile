@@ -1,0 +1,49 @@
+# Two commands do everything on a fresh machine, each on its own: make demo, make test.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format docs benchmark clean
+
+help:
+	@echo "make demo       install into $(VENV) and run the main job; leaves its result in demo/"
+	@echo "make test       install into $(VENV) and run the tests"
+	@echo "make lint       ruff and mypy"
+	@echo "make docs       write the generated pages of docs/ anew"
+	@echo "make benchmark  speed and memory beside other tools"
+
+demo: $(VENV)/.installed
+	$(BIN)/farfield demo demo
+
+test: $(VENV)/.installed-test
+	FARFIELD_REAL_DATA="$${FARFIELD_REAL_DATA:-$(DATA)}" $(BIN)/python -m pytest -n 2 -q
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.installed-test
+	$(BIN)/python docs/generate.py
+
+benchmark: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/runs.py
+
+clean:
+	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(PIP) install -q -c constraints.txt -e ".[test,lint]"
+	touch $@

@@ -1,0 +1,83 @@
+"""The command line: one command per question. It parses, calls and prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+import typer
+
+from farfield.cli import compare, convert, demo, evaluate, lab, list_
+from farfield.errors import CheckFailed, FarfieldError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="farfield",
+    help="How far does a retriever reach beyond its training data?",
+    epilog="Results go to standard output, progress and notes to standard error. "
+    "--json prints one JSON document and nothing else.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(evaluate.evaluate)
+app.command()(compare.compare)
+app.command()(convert.convert)
+app.command()(lab.lab)
+app.command()(demo.demo)
+app.command(name="list")(list_.list_)
+
+
+def _version(value: bool) -> None:
+    if value:
+        import farfield
+
+        print(f"farfield {farfield.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; mistakes in the input end it with a message and status 2."""
+    warnings.showwarning = _note
+    try:
+        app()
+    except CheckFailed as failure:
+        print(failure, file=sys.stderr)
+        sys.exit(1)
+    except FarfieldError as error:
+        _fail(str(error))
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (KeyboardInterrupt, MemoryError) as stop:
+        _fail("interrupted." if isinstance(stop, KeyboardInterrupt) else "out of memory.", 130)
+    except Exception as error:
+        if os.environ.get("FARFIELD_DEBUG"):
+            raise
+        _fail(
+            f"internal error: {type(error).__name__}: {error}\nThis is a fault of farfield, not "
+            "yours. Set FARFIELD_DEBUG=1 to see where it happened, and please report it.",
+            70,
+        )
+
+
+def _fail(message: str, status: int = 2) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(status)
+
+
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"note: {message}", file=sys.stderr)

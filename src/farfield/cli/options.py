@@ -1,0 +1,62 @@
+"""Options that several commands share, spelled once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "DropSelf",
+    "Json",
+    "Level",
+    "Measures",
+    "Output",
+    "PerQueryFile",
+    "QrelsFile",
+    "Resamples",
+    "RunFiles",
+    "Seed",
+    "Ties",
+]
+
+QrelsFile = Annotated[
+    str, typer.Argument(metavar="QRELS", help="Judgements: a file, or ir:NAME.", show_default=False)
+]
+RunFiles = Annotated[
+    list[Path], typer.Argument(metavar="RUN...", help="One or more run files.", show_default=False)
+]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measure",
+        "-m",
+        help='A measure, like nDCG@10 or "RR(rel=2)@10"; may be given several times.',
+        show_default="nDCG@10, RR@10, R@1000, AP",
+    ),
+]
+PerQueryFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--per-query", help="Write the value of every query to this .parquet, .csv or .jsonl."
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write the table to this .csv, .jsonl or .parquet."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Ties = Annotated[
+    str,
+    typer.Option(
+        help="Order of equal scores: trec (document id descending), trec9 (the same, scores in "
+        "single precision) or file (as in the file)."
+    ),
+]
+DropSelf = Annotated[
+    bool, typer.Option("--drop-self", help="Leave out documents with the id of their query.")
+]
+Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+Resamples = Annotated[int, typer.Option(help="Bootstrap resamples.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
