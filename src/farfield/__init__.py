@@ -64,7 +64,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ["errors", "io", "lab", "measures", "registry", "spec", "stats", "tables"]
 
-__all__ = [  # noqa: F822 (the modules among them are loaded on first use as well)
+__all__ = [
     "Allocation",
     "Card",
     "CheckFailed",

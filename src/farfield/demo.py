@@ -1,4 +1,4 @@
-"""The whole story on the embedded collection: make it, run systems, evaluate, compare, near and far."""
+"""The whole story on the embedded collection: evaluate, compare, near and far."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _markdown(result: Demo) -> str:
     systems = evaluation.systems
     lines += [
         "",
-        f"## Near and far: {evaluation.measures[0]} by the distance planted between test and training",
+        f"## Near and far: {evaluation.measures[0]} by planted distance from training",
         "",
         "| test queries | n | " + " | ".join(systems) + " |",
         "|---|---|" + "---|" * len(systems),

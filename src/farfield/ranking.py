@@ -51,8 +51,8 @@ class Ranked:
     ``bounds`` holds where each query starts (and, last, the number of rows). ``grouping`` maps
     grouped to given rows (``None``: they are the same); ranking then puts ``rows`` of the given
     rows at ``places``, and leaves all others where they are. ``tied`` counts neighbours in a
-    ranking whose scores are equal; ``duplicate`` is (earlier row, later row) of a document that
-    is given twice for a query.
+    ranking whose scores are equal; ``duplicates`` says whether a document is given twice for a
+    query.
     """
 
     query_ids: pl.Series
@@ -61,7 +61,7 @@ class Ranked:
     places: Ints
     rows: Ints
     tied: int
-    duplicate: tuple[int, int] | None
+    duplicates: bool
 
     @property
     def in_order(self) -> bool:
@@ -97,7 +97,6 @@ def rank_rows(
     look = partial(_look, doc_ids, scores, ties, bounds, grouping)
     with ThreadPoolExecutor(2) as threads:  # polars and numpy release the lock for most of it
         seen = list(threads.map(look, _blocks(bounds, _BLOCK)))
-    duplicates = [block.duplicate for block in seen if block.duplicate is not None]
     places = np.concatenate([_NONE, *(block.places for block in seen)])
     rows = np.concatenate([_NONE, *(block.rows for block in seen)])
     tied = np.concatenate([_NONE, *(block.tied for block in seen)])
@@ -110,7 +109,7 @@ def rank_rows(
         places=places,
         rows=rows,
         tied=len(tied),
-        duplicate=min(duplicates, key=lambda pair: pair[1]) if duplicates else None,
+        duplicates=any(block.duplicates for block in seen),
     )
 
 
@@ -140,7 +139,7 @@ class _Block(NamedTuple):
     places: Ints
     rows: Ints
     tied: Ints
-    duplicate: tuple[int, int] | None
+    duplicates: bool
 
 
 def _blocks(bounds: Ints, size: int) -> Iterator[tuple[int, int]]:
@@ -184,14 +183,8 @@ def _look(
         order = order[moved]
     tied = np.flatnonzero(same_query & (keys[1:] == keys[:-1])) + 1
 
-    pair = _duplicate(docs, lengths)
-    if grouping is None:
-        rows = order + low
-        pair = pair and (pair[0] + low, pair[1] + low)
-    else:
-        rows = members[order]
-        pair = pair and (int(members[pair[0]]), int(members[pair[1]]))
-    return _Block(moved + low, rows, tied + low, pair)
+    rows = order + low if grouping is None else members[order]
+    return _Block(moved + low, rows, tied + low, _has_duplicates(docs, lengths))
 
 
 def _break_ties(
@@ -225,8 +218,8 @@ def _sorted(group: Ints, values: pl.Series) -> Ints:
     return order.to_series().to_numpy().astype(np.int64)
 
 
-def _duplicate(docs: pl.Series, lengths: Ints) -> tuple[int, int] | None:
-    """Rows (earlier, later) of a document given twice for a query; the first such later row."""
+def _has_duplicates(docs: pl.Series, lengths: Ints) -> bool:
+    """Is a document given twice for a query?"""
     # Each query's hashes are shifted by a constant of its own, so that one sort serves several.
     shift = (np.arange(len(lengths), dtype=np.uint64) * 2_654_435_761).astype(np.uint32)
     hashes = docs.hash().to_numpy().astype(np.uint32) + np.repeat(shift, lengths)
@@ -234,20 +227,10 @@ def _duplicate(docs: pl.Series, lengths: Ints) -> tuple[int, int] | None:
     for first, last in _blocks(bounds, _SORTED):
         low, high = bounds[first], bounds[last]
         block = np.sort(hashes[low:high])
-        # 32 bits meet by chance now and then, so look again at the strings.
         if (block[1:] == block[:-1]).any():
-            pair = _same_documents(docs.slice(low, high - low), lengths[first:last])
-            if pair is not None:
-                return pair[0] + int(low), pair[1] + int(low)
-    return None
-
-
-def _same_documents(docs: pl.Series, lengths: Ints) -> tuple[int, int] | None:
-    frame = pl.DataFrame({"query": np.repeat(np.arange(len(lengths)), lengths), "doc": docs})
-    again = frame.select(~pl.struct("query", "doc").is_first_distinct()).to_series().arg_true()
-    if not len(again):
-        return None
-    later = int(again[0])
-    query, doc = frame.row(later)
-    same = frame.select((pl.col("query") == query) & (pl.col("doc") == doc)).to_series()
-    return int(same.arg_true()[0]), later
+            # 32 bits meet by chance now and then, so look again at the strings.
+            query = np.repeat(np.arange(last - first), lengths[first:last])
+            pairs = pl.DataFrame({"query": query, "doc": docs.slice(low, high - low)})
+            if pairs.n_unique() < len(pairs):
+                return True
+    return False

@@ -183,7 +183,7 @@ class Family(Generic[M]):
         """Refuse at the door what would fail later."""
         if not (isinstance(kind, type) and issubclass(kind, self.base)):
             raise SpecError(f"{where} is not a {self.base.__name__}. Derive it from that class.")
-        if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
+        if "__dataclass_params__" not in vars(kind):  # its own, not one that it inherits
             raise SpecError(
                 f"{where} is not a frozen dataclass. Decorate it with "
                 "@dataclass(frozen=True, kw_only=True)."

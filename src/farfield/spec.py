@@ -31,7 +31,7 @@ class Spec:
     name: str
     arguments: tuple[Any, ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
-    cutoff: int | None = None
+    cutoff: float | None = None  # members take whole numbers; ir_measures has IPrec@0.5
     bare: bool = False  # written as a single word, so it may also be a plain text
 
     def __str__(self) -> str:
@@ -96,6 +96,8 @@ def build(kind: type[M], spec: Spec, look_up: Any) -> M:
     if spec.cutoff is not None:
         if "cutoff" not in hints:
             raise SpecError(f"{spec}: {kind.__name__} takes no cutoff (@{spec.cutoff}).")
+        if type(spec.cutoff) is not int or spec.cutoff < 1:
+            raise SpecError(f"{spec}: the cutoff after @ is {spec.cutoff}, expected 1, 2, 3 …")
         given["cutoff"] = spec.cutoff
     for name in given:
         if name not in hints or name not in {*names, "cutoff"}:
@@ -124,9 +126,12 @@ def _to_spec(node: ast.expr, text: str) -> Spec:
     cutoff = None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         value = _to_value(node.right, text)
-        if type(value) is not int or value < 1:
-            raise _unreadable(text, f"the cutoff after @ is {_write(value)}, expected 1, 2, 3 …")
+        if type(value) not in (int, float):
+            raise _unreadable(text, f"the cutoff after @ is {_write(value)}, expected a number")
         cutoff, node = value, node.left
+    called = node.func if isinstance(node, ast.Call) else node
+    if isinstance(called, ast.Name) and not called.id.isascii():
+        raise _unreadable(text, "names are of plain letters, digits and _")
     if isinstance(node, ast.Name):
         return Spec(node.id, cutoff=cutoff, bare=True)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

@@ -266,8 +266,9 @@ class Run(Table):
         self.name = name
         self._given_docs, self._given_scores = frame["doc_id"], frame["score"]
         self._ranked = rank_rows(frame["query_id"], self._given_docs, self._given_scores, rule)
-        if self._ranked.duplicate is not None:
-            earlier, later = self._ranked.duplicate
+        duplicate = _first_duplicate(frame, self.key) if self._ranked.duplicates else None
+        if duplicate is not None:
+            earlier, later = duplicate
             raise TableError(
                 f"document {frame['doc_id'][later]!r} appears twice for query "
                 f"{frame['query_id'][later]!r}. Keep one of the two rows.",

@@ -1,4 +1,4 @@
-"""Queries: who asks what, when and in which words."""
+"""Queries: what is asked, when and in which words."""
 
 from __future__ import annotations
 
@@ -11,25 +11,22 @@ import polars as pl
 
 from farfield.lab.phrasing import FORMS, Phrasebook
 from farfield.lab.topic import ASPECTS, REGISTERS
-from farfield.lab.world import Ints, World
+from farfield.lab.world import Floats, Ints, World
 
 __all__ = ["Asker", "Plan"]
 
-Floats = npt.NDArray[np.float64]
-
 _ROUNDS = 12  # of looking for queries that were not asked yet
-_CHUNK = 100_000
+_CHUNK = 100_000  # queries put into words at a time
 _CASED, _MARKED = 0.06, 0.12  # share of queries with a capital, of questions with a question mark
-_NOUN = 0.2  # share of questions that ask "what is the length of" rather than "how long is"
+_NOUNS = 0.15  # share of questions that ask "what is the length of" rather than "how long is"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Queries before they are put into words; ``when`` runs from 0 to 1."""
+    """Queries before they are put into words: arrays of one length; ``when`` is in [0, 1)."""
 
     need: Ints
     register: Ints
-    cell: Ints
     pattern: Ints
     mention: Ints
     form: Ints
@@ -46,7 +43,7 @@ class Plan:
     def join(plans: list[Plan]) -> Plan:
         """Return the queries of all plans."""
         return Plan(
-            *(np.concatenate([getattr(p, f.name) for p in plans]) for f in fields(plans[0]))
+            *(np.concatenate([getattr(p, field.name) for p in plans]) for field in fields(Plan))
         )
 
 
@@ -56,10 +53,8 @@ class Asker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._book = Phrasebook(world.topics)
-        self._mentions = np.array(
-            [[len(forms) for forms in topic.mentions] for topic in world.topics]
-        )
         self._seasons = np.array([topic.season for topic in world.topics])
+        self._mentions = np.array([[len(texts) for texts in t.mentions] for t in world.topics])
 
     def plan(
         self,
@@ -75,19 +70,38 @@ class Asker:
         chooses. When all is said, queries come again, as they do in a log.
         """
         plan = self._draw(rng, need, fresh)
+        before = len(plan)
         for _ in range(_ROUNDS):
-            again = self._repeated(plan)
-            if not len(again):
+            again = _repeated(plan)
+            if not 0 < len(again) < 0.95 * before:
                 break
+            before = len(again)
             other = self._draw(rng, instead(len(again)), fresh)
             for field in fields(plan):
                 getattr(plan, field.name)[again] = getattr(other, field.name)
         return plan
 
     def when(self, rng: np.random.Generator, need: Ints) -> Floats:
-        """Return when each need is asked for, by the popularity of its topic."""
+        """Return when each need is asked for, by the popularity of its topic over time."""
         topic = self._world.topic_of[need // ASPECTS]
-        return rng.beta(self._seasons[topic, 0], self._seasons[topic, 1])
+        moments: Floats = rng.beta(self._seasons[topic, 0], self._seasons[topic, 1])
+        return moments
+
+    def mention(self, plan: Plan, row: int) -> str:
+        """Return the words by which a query may name its entity."""
+        entity = int(plan.need[row]) // ASPECTS
+        mentions = self._world.topics[int(self._world.topic_of[entity])].mentions
+        text = mentions[int(plan.register[row])][int(plan.mention[row])]
+        return text.format_map(self._world.slots[entity])
+
+    def write(self, rng: np.random.Generator, plan: Plan) -> pl.Series:
+        """Return the texts of the queries."""
+        style = rng.random((2, len(plan)))
+        cased = style[0] < _CASED
+        marked = (style[1] < _MARKED) & (plan.form > FORMS.index("keywords"))
+        chunks = np.split(np.arange(len(plan)), range(_CHUNK, len(plan), _CHUNK))
+        texts = (self._texts(plan.take(rows), cased[rows], marked[rows]) for rows in chunks)
+        return pl.concat([pl.Series("text", chunk, pl.String) for chunk in texts])
 
     def _draw(self, rng: np.random.Generator, need: Ints, fresh: bool) -> Plan:
         entity, aspect = np.divmod(need, ASPECTS)
@@ -98,57 +112,24 @@ class Asker:
         frame, phrase = (own + shift) % REGISTERS, (own - shift) % REGISTERS
         when = self.when(rng, need)
         # Over the years people type fewer keywords and more whole questions.
-        keywords = u[1] < 0.55 - 0.35 * when
-        form = np.where(keywords, 0, np.where(u[2] < _NOUN, 1, 2))
-        cell = self._book.cell(topic, aspect, frame, phrase, form)
-        return Plan(
-            need=need,
-            register=frame,
-            cell=cell,
-            pattern=(u[3] * self._book.sizes(cell)).astype(np.int64),
-            mention=(u[4] * self._mentions[topic, frame]).astype(np.int64),
-            form=form,
-            when=when,
+        keywords = u[1] < 0.65 - 0.35 * when
+        form = np.where(keywords, 0, np.where(u[2] < _NOUNS, 1, 2))
+        pattern = self._book.pick(
+            u[3], topic=topic, aspect=aspect, frame=frame, phrase=phrase, form=form
         )
-
-    @staticmethod
-    def _repeated(plan: Plan) -> Ints:
-        """Return the rows whose query an earlier row asks already."""
-        key = np.ravel_multi_index(
-            (plan.need, plan.cell, plan.pattern, plan.mention),
-            (plan.need.max() + 1, plan.cell.max() + 1, plan.pattern.max() + 1, 8),
-        )
-        _, first = np.unique(key, return_index=True)
-        return np.setdiff1d(np.arange(len(plan)), first)
-
-    def mention(self, plan: Plan, row: int) -> str:
-        """Return the words by which a query names its entity."""
-        entity = int(plan.need[row]) // ASPECTS
-        topic = self._world.topics[self._world.topic_of[entity]]
-        form = topic.mentions[plan.register[row]][plan.mention[row]]
-        return form.format_map(self._world.slots[entity])
-
-    def write(self, rng: np.random.Generator, plan: Plan) -> pl.Series:
-        """Return the texts of the queries."""
-        style = rng.random((2, len(plan)))
-        cased = style[0] < _CASED
-        marked = (style[1] < _MARKED) & (plan.form > FORMS.index("keywords"))
-        parts = [
-            pl.Series("text", self._texts(plan.take(rows), cased[rows], marked[rows]), pl.String)
-            for rows in np.split(np.arange(len(plan)), range(_CHUNK, len(plan), _CHUNK))
-        ]
-        return pl.concat(parts)
+        mention = (u[4] * self._mentions[topic, frame]).astype(np.int64)
+        mention[~self._book.names_entity[pattern]] = 0
+        return Plan(need, frame, pattern, mention, form, when)
 
     def _texts(
         self, plan: Plan, cased: npt.NDArray[np.bool_], marked: npt.NDArray[np.bool_]
     ) -> list[str]:
-        world, book = self._world, self._book
-        entity = plan.need // ASPECTS
+        slots, topics, patterns = self._world.slots, self._world.topics, self._book.patterns
+        entities = plan.need // ASPECTS
         texts = []
-        for slots, topic, cell, nth, register, form, case, mark in zip(
-            map(world.slots.__getitem__, entity.tolist()),
-            world.topic_of[entity].tolist(),
-            plan.cell.tolist(),
+        for entity, topic, pattern, register, mention, capital, mark in zip(
+            entities.tolist(),
+            self._world.topic_of[entities].tolist(),
             plan.pattern.tolist(),
             plan.register.tolist(),
             plan.mention.tolist(),
@@ -156,10 +137,16 @@ class Asker:
             marked.tolist(),
             strict=True,
         ):
-            pattern = book.pattern(cell, nth)
-            if "{m}" in pattern:
-                pattern = pattern.replace("{m}", world.topics[topic].mentions[register][form])
-            text = pattern.format_map(slots)
-            text = text[0].upper() + text[1:] if case else text.lower()
+            text = patterns[pattern].replace("{m}", topics[topic].mentions[register][mention])
+            text = text.format_map(slots[entity])
+            text = text[0].upper() + text[1:] if capital else text.lower()
             texts.append(text + "?" if mark else text)
         return texts
+
+
+def _repeated(plan: Plan) -> Ints:
+    """Return the rows whose query an earlier row asks already."""
+    queries = (plan.need, plan.pattern, plan.mention)
+    key = np.ravel_multi_index(queries, tuple(int(codes.max()) + 1 for codes in queries))
+    first = np.unique(key, return_index=True)[1]
+    return np.setdiff1d(np.arange(len(plan)), first, assume_unique=True)

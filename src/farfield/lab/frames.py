@@ -7,12 +7,12 @@ from datetime import date
 import numpy as np
 import polars as pl
 
-from farfield.lab.asking import Floats, Plan
+from farfield.lab.asking import Plan
 from farfield.lab.phrasing import wh_words
 from farfield.lab.topic import ASPECTS, SOURCES
-from farfield.lab.world import Ints, World
+from farfield.lab.world import Floats, Ints, World
 
-__all__ = ["ASPECTS", "corpus", "ids", "qrels", "queries", "truth", "word_counts"]
+__all__ = ["corpus", "ids", "qrels", "queries", "truth", "word_counts"]
 
 # Every passage is older than every query, so no question comes before its answer.
 _PASSAGES = (date(2010, 1, 1), date(2019, 12, 31))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from farfield.lab import frames
 from farfield.lab.asking import Asker, Plan
 from farfield.lab.planting import EDITS, edited, normal
 from farfield.lab.roles import Roles
-from farfield.lab.topic import TOPICS, read_topic
+from farfield.lab.topic import ASPECTS, TOPICS, read_topic
 from farfield.lab.world import FEWEST_PASSAGES, Ints, World, build
 
 __all__ = ["KINDS", "Lab", "make"]
@@ -85,7 +86,7 @@ def make(
     asked = asker.plan(
         rng,
         roles.training_needs(rng, train),
-        instead=lambda count: roles.pick(rng, roles.trainable, count),
+        instead=partial(roles.pick, rng, roles.trainable),
         fresh=False,
     ).take(rng.permutation(train))
     train_texts = asker.write(rng, asked)
@@ -190,11 +191,13 @@ def _plant(
 ) -> tuple[Plan, Ints, list[str], pl.Series]:
     """Return planted queries, the training queries they are made from, the edits and the texts."""
     train_only = len(world.topics) - 2
-    tested = world.topic_of[asked.need // frames.ASPECTS] != train_only
+    tested = world.topic_of[asked.need // ASPECTS] != train_only
     long = tested & (frames.word_counts(texts).to_numpy() >= _LONG)
     exact = _sample(rng, np.flatnonzero(tested), counts["exact"])
     unused = np.setdiff1d(np.flatnonzero(long), exact)
-    pool = next(rows for rows in (unused, np.flatnonzero(long), np.flatnonzero(tested)) if len(rows))
+    pool = next(
+        rows for rows in (unused, np.flatnonzero(long), np.flatnonzero(tested)) if len(rows)
+    )
     origins = np.concatenate([exact, _sample(rng, pool, counts["near_duplicate"])])
     edits = ["exact"] * len(exact)
     edits += rng.choice(EDITS[1:], counts["near_duplicate"]).tolist()
@@ -217,15 +220,13 @@ def _sample(rng: np.random.Generator, rows: Ints, count: int) -> Ints:
 def _fresh(
     rng: np.random.Generator, roles: Roles, asker: Asker, asked: Plan, counts: dict[str, int]
 ) -> list[Plan]:
-    plans = []
-    for kind, needs in roles.fresh_needs(asked.need).items():
-        if counts[kind]:
-            plans.append(
-                asker.plan(
-                    rng,
-                    roles.pick(rng, needs, counts[kind]),
-                    instead=lambda count, needs=needs: roles.pick(rng, needs, count),
-                    fresh=True,
-                )
-            )
-    return plans
+    return [
+        asker.plan(
+            rng,
+            roles.pick(rng, needs, counts[kind]),
+            instead=partial(roles.pick, rng, needs),
+            fresh=True,
+        )
+        for kind, needs in roles.fresh_needs(asked.need).items()
+        if counts[kind]
+    ]

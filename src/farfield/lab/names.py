@@ -7,51 +7,53 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Names", "Person", "invent"]
+from farfield.lab.topic import vocabulary
+
+__all__ = ["Names", "Person"]
 
 _SOUNDS = {
-    # style: onsets, nuclei, codas, endings
+    # style: onsets, nuclei, codas, endings; a dash is silence
     "place": (
-        "b br d dr f g gr h k kl l m n r s sk st t th tr v".split(),
-        "a e i o u".split(),
-        "l ld n nd r rn rk sk ss st v mm".split(),
-        "mark holt brook wick stead mere fell gate haven combe thorpe den".split(),
+        "b br d dr f g gr h k kl l m n r s sk st t th tr v",
+        "a e i o u",
+        "l ld n nd r rn rk sk ss st v mm",
+        "mark holt brook wick stead mere fell gate haven combe thorpe den",
     ),
     "surname": (
-        "b bl c d f fr g gl h j k l m n p pr r s sw t tr v w".split(),
-        "a e i o u ai ea".split(),
-        "l ll lt m n nd r rr rs s st tch v".split(),
-        "ick ow er en ley and ing ard ett orn ens".split(),
+        "b bl c d f fr g gl h j k l m n p pr r s sw t tr v w",
+        "a e i o u ai ea",
+        "l ll lt m n nd r rr rs s st tch v",
+        "ick ow er en ley and ing ard ett orn ens",
     ),
     "soft": (
-        ["", "", "", *"l m n r s t v w".split()],
-        "a e i o u".split(),
-        "l lm m n nn r rl rv s ss th v vr".split(),
-        "e a en is or una ele an iel".split(),
+        "- - - l m n r s t v w",
+        "a e i o u",
+        "l lm m n nn r rl rv s ss th v vr",
+        "e a en is or una ele an iel",
     ),
     "romance": (
-        "b c d f g m p r s t v z".split(),
-        "a e i o".split(),
-        "r l n v z lt nt rz sc mb".split(),
-        "olle ane etta ino ucca esco ara ona".split(),
+        "b c d f g m p r s t v z",
+        "a e i o",
+        "r l n v z lt nt rz sc mb",
+        "olle ane etta ino ucca esco ara ona",
     ),
     "island": (
-        "t m n k l v h r s w".split(),
-        "a e i o u".split(),
-        "t m n k l v h r w".split(),
-        "aru eki ohi ula ano iva oti amu".split(),
+        "t m n k l v h r s w",
+        "a e i o u",
+        "t m n k l v h r w",
+        "aru eki ohi ula ano iva oti amu",
     ),
     "liquid": (
-        "l m s t f r w n d".split(),
-        "a e i o".split(),
-        "ll n r v l rr".split(),
-        "ian amer une ell owen isk edon".split(),
+        "l m s t f r w n d",
+        "a e i o",
+        "ll n r v l rr",
+        "ian amer une ell owen isk edon",
     ),
 }
-_FIRST = "Al Bre Co Da El Fi Gwe Ha Il Jo Ka Li Ma Ne Or Ro Sa Te Ul Vi Wi Ze".split()
-_MIDDLE = "l n r s v th nd lm d m ll rr".split()
+_FIRST = "Al Bre Co Da El Fi Gwe Ha Il Jo Ka Li Ma Ne Or Ro Sa Te Ul Vi Wi Ze"
+_MIDDLE = "l n r s v th nd lm d m ll rr"
 _TRIPLE = re.compile(r"(.)\1\1")
-_LAST = {"she": "a e ine ia ette ora".split(), "he": "o an us ard ic en or win".split()}
+_LAST = {"she": "a enne ine ia ette ora", "he": "o an us ard ic or win"}
 
 
 @dataclass(frozen=True)
@@ -62,26 +64,6 @@ class Person:
     he: str
     his: str
     him: str
-
-
-def invent(rng: np.random.Generator, style: str, count: int) -> list[str]:
-    """Return that many different names; they grow longer when short ones run out."""
-    onsets, nuclei, codas, endings = _SOUNDS[style]
-    found: dict[str, None] = {}
-    syllables = 1
-    while len(found) < count:
-        before = len(found)
-        draws = rng.random((2 * (count - before) + 8, 3 * syllables + 1)).tolist()
-        for row in draws:
-            parts = [
-                pool[int(u * len(pool))]
-                for u, pool in zip(row, (onsets, nuclei, codas) * syllables, strict=False)
-            ]
-            name = "".join([*parts, endings[int(row[-1] * len(endings))]])
-            found.setdefault(_TRIPLE.sub(r"\1\1", name).capitalize())
-        if len(found) - before < (count - before) // 2:
-            syllables += 1
-    return list(found)[:count]
 
 
 class Names:
@@ -95,26 +77,42 @@ class Names:
         self, rng: np.random.Generator, *, places: int, surnames: int, persons: int
     ) -> None:
         self._rng = rng
-        self.places = invent(rng, "place", places)
-        self.surnames = invent(rng, "surname", surnames)
+        self._taken = {word.capitalize() for word in vocabulary()}
+        self.places = self.invent("place", places)
+        self.surnames = self.invent("surname", surnames)
         self._persons = iter(self._people(persons))
 
-    def roots(self, style: str, count: int) -> list[str]:
-        """Return names in the style of a topic."""
-        return invent(self._rng, style, count)
+    def invent(self, style: str, count: int) -> list[str]:
+        """Return that many new names; they grow longer when short ones run out."""
+        *core, endings = (text.replace("-", "").split(" ") for text in _SOUNDS[style])
+        found: list[str] = []
+        syllables = 1
+        while len(found) < count:
+            missing = count - len(found)
+            for row in self._rng.random((2 * missing + 8, 3 * syllables + 1)).tolist():
+                pools = [*core * syllables, endings]
+                parts = [pool[int(u * len(pool))] for u, pool in zip(row, pools, strict=True)]
+                name = _TRIPLE.sub(r"\1\1", "".join(parts)).capitalize()
+                if name not in self._taken and len(found) < count:
+                    self._taken.add(name)
+                    found.append(name)
+            if count - len(found) > missing // 2:
+                syllables += 1
+        return found
 
     def person(self) -> Person:
         """Return a person who has not been named before."""
         return next(self._persons)
 
     def _people(self, count: int) -> list[Person]:
-        firsts = [
-            (first + middle + last, pronoun)
-            for first in _FIRST
-            for middle in _MIDDLE
+        known = {
+            _TRIPLE.sub(r"\1\1", first + middle + last): pronoun
+            for first in _FIRST.split()
+            for middle in _MIDDLE.split()
             for pronoun, endings in _LAST.items()
-            for last in endings
-        ]
+            for last in endings.split()
+        }
+        firsts = list(known.items())
         needed = max(40, 2 * count // len(self.surnames) + 1)
         chosen = self._rng.permutation(len(firsts))[: min(needed, len(firsts))]
         pairs = self._rng.permutation(len(chosen) * len(self.surnames))[:count]

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from farfield.lab.topic import ASPECTS, REGISTERS, Aspect, Texts, Topic
-from farfield.lab.world import Ints
+from farfield.lab.world import Floats, Ints
 
 __all__ = ["FORMS", "WH_WORDS", "Phrasebook", "wh_words"]
 
@@ -36,7 +36,7 @@ _KEYWORDS: Texts = (
 )
 _NOUNS: Texts = (
     ("{w} is the {n} of {m}", "{w} was the {n} of {m}"),
-    ("what about the {n} of {m}", "what do we know about {n} of {m}"),
+    ("what about the {n} of {m}",),
     ("which {n} does {m} have", "which {n} did {m} have"),
 )
 # d is the question as such, e is the question embedded in another sentence.
@@ -45,18 +45,18 @@ _QUESTIONS: Texts = (
     (
         "does anyone know {e}",
         "anyone know {e}",
-        "I keep wondering {e}",
+        "I wonder {e}",
         "can you explain {e}",
         "my kids are asking {e}",
-        "could someone remind me {e}",
+        "remind me {e}",
     ),
     (
-        "{d} for a school report",
+        "{d} for school",
         "{d} short answer",
         "trying to find out {e}",
         "{d} quiz question",
         "need a source on {e}",
-        "{d} just the facts please",
+        "{d} just the facts",
     ),
 )
 _MOVED = re.compile(r"\((\w+)\) ")
@@ -69,11 +69,11 @@ def wh_words(texts: pl.Series) -> pl.Series:
 
 
 class Phrasebook:
-    """Every pattern there is, by cell: topic, aspect, register of frame and phrase, and form."""
+    """Every pattern there is, numbered: ``{m}`` stands for the mention, other slots for facts."""
 
     def __init__(self, topics: tuple[Topic, ...]) -> None:
         self._shape = (len(topics), ASPECTS, REGISTERS, REGISTERS, len(FORMS))
-        self._patterns = [
+        cells = [
             _patterns(aspect, frame, phrase, form)
             for topic in topics
             for aspect in topic.aspects
@@ -81,20 +81,19 @@ class Phrasebook:
             for phrase in range(REGISTERS)
             for form in FORMS
         ]
-        self._sizes = np.array([len(patterns) for patterns in self._patterns])
+        self._sizes = np.array([len(cell) for cell in cells])
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        self.patterns = [pattern for cell in cells for pattern in cell]
+        self.names_entity = np.array(["{m}" in pattern for pattern in self.patterns])
+        """Whether a pattern has a mention; others tell the entity by what is known of it."""
 
-    def cell(self, topic: Ints, aspect: Ints, frame: Ints, phrase: Ints, form: Ints) -> Ints:
-        """Return the numbers of cells."""
-        return np.ravel_multi_index((topic, aspect, frame, phrase, form), self._shape)
-
-    def sizes(self, cell: Ints) -> Ints:
-        """Return how many patterns each cell has."""
-        result: Ints = self._sizes[cell]
+    def pick(
+        self, u: Floats, *, topic: Ints, aspect: Ints, frame: Ints, phrase: Ints, form: Ints
+    ) -> Ints:
+        """Return the number of a pattern for each number ``u`` in [0, 1)."""
+        cell = np.ravel_multi_index((topic, aspect, frame, phrase, form), self._shape)
+        result: Ints = self._starts[cell] + (u * self._sizes[cell]).astype(np.int64)
         return result
-
-    def pattern(self, cell: int, nth: int) -> str:
-        """Return a pattern: ``{m}`` stands for the mention, other slots for facts."""
-        return self._patterns[cell][nth]
 
 
 def _patterns(aspect: Aspect, frame: int, phrase: int, form: str) -> list[str]:
@@ -113,11 +112,9 @@ def _patterns(aspect: Aspect, frame: int, phrase: int, form: str) -> list[str]:
 
 
 def _direct_and_embedded(question: str) -> tuple[str, str]:
-    direct, bar, embedded = question.partition(" | ")
-    if bar:
-        return direct, embedded
+    question, bar, embedded = question.partition(" | ")
+    direct = _MOVED.sub(r"\1 ", question)
     moved = _MOVED.search(question)
-    if moved is None:
-        return question, question
-    before, after = question[: moved.start()], question[moved.end() :]
-    return f"{before}{moved[1]} {after}", (before + after).replace("{m}", f"{{m}} {moved[1]}", 1)
+    if bar or moved is None:
+        return direct, embedded or direct
+    return direct, _MOVED.sub("", question).replace("{m}", f"{{m}} {moved[1]}", 1)

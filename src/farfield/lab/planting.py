@@ -19,13 +19,12 @@ EDITS = ("exact", "reordered", "typo", "paraphrase")
 _SMALL = (
     (" the ", " "),
     ("anyone know", "anybody know"),
-    ("could someone", "can someone"),
     ("can you explain", "could you explain"),
     ("my kids are asking", "my kids keep asking"),
     ("trying to find out", "i am trying to find out"),
     ("need a source on", "need some source on"),
-    ("for a school report", "for my school report"),
-    ("just the facts please", "only the facts please"),
+    ("short answer", "a short answer"),
+    ("just the facts", "only the facts"),
     ("what is ", "what's "),
     ("who is ", "who's "),
 )

@@ -26,11 +26,9 @@ class Roles:
         train_only, test_only = len(world.topics) - 2, len(world.topics) - 1
         topic = world.topic_of
         self._exists = world.answers[:, 0] >= 0
-        popularity = rng.lognormal(0, 0.3, len(world.topics))
-        vogue = rng.lognormal(0, 0.6, len(topic))
+        self._popularity = rng.lognormal(0, 0.3, len(world.topics))
+        self._vogue = rng.lognormal(0, 0.6, len(topic))
         needs = self._exists.reshape(-1, ASPECTS)
-        vogue /= np.bincount(topic, vogue * needs.sum(axis=1))[topic]
-        self._weight = np.repeat(popularity[topic] * vogue, ASPECTS)
 
         seen = np.zeros(len(topic), dtype=bool)
         for at in range(train_only):
@@ -51,10 +49,14 @@ class Roles:
         self._new_topic = self._exists & (need_topic == test_only)
 
     def pick(self, rng: np.random.Generator, needs: Ints, count: int) -> Ints:
-        """Return some of the needs, popular ones more often."""
-        bounds = np.cumsum(self._weight[needs])
+        """Return some of the needs, those of popular topics and entities more often."""
+        entity = needs // ASPECTS
+        topic = self._world.topic_of[entity]
+        within = np.bincount(topic, self._vogue[entity])
+        bounds = np.cumsum(self._vogue[entity] / within[topic] * self._popularity[topic])
         at = np.searchsorted(bounds, rng.random(count) * bounds[-1], side="right")
-        return needs[np.minimum(at, len(needs) - 1)]
+        picked: Ints = needs[np.minimum(at, len(needs) - 1)]
+        return picked
 
     def training_needs(self, rng: np.random.Generator, count: int) -> Ints:
         """Return needs to train on; every topic but the one that is kept has at least one."""

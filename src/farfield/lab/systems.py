@@ -126,7 +126,8 @@ def _judged(qrels: pl.DataFrame, known: pl.DataFrame, docs: pl.Series) -> Any:
     rows = qrels["query_id"].cast(pl.Enum(known["query_id"])).to_physical().to_numpy()
     columns = qrels["doc_id"].cast(pl.Enum(docs)).to_physical().to_numpy()
     return sparse.csr_array(
-        (qrels["relevance"].to_numpy().astype(float), (rows, columns)), shape=(len(known), len(docs))
+        (qrels["relevance"].to_numpy().astype(float), (rows, columns)),
+        shape=(len(known), len(docs)),
     )
 
 
@@ -143,7 +144,7 @@ def _run(scorer: Scorer, query_ids: pl.Series, doc_ids: pl.Series) -> pl.DataFra
         best = np.sort(np.argpartition(-scores, depth - 1, axis=1)[:, :depth], axis=1)
         found = np.take_along_axis(scores, best, axis=1)
         order = np.argsort(-found, axis=1, kind="stable")
-        best, found = (np.take_along_axis(a, order, axis=1) for a in (best, found))
+        best, found = np.take_along_axis(best, order, 1), np.take_along_axis(found, order, 1)
         kept = found.ravel() > 0  # a passage without any word of the query is not a result
         query = np.repeat(np.arange(start, start + len(best)), depth)
         parts.append(

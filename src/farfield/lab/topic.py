@@ -20,12 +20,24 @@ a bar.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["ASPECTS", "REGISTERS", "SOURCES", "TOPICS", "Aspect", "Kind", "Topic", "read_topic"]
+__all__ = [
+    "ASPECTS",
+    "REGISTERS",
+    "SOURCES",
+    "TOPICS",
+    "Aspect",
+    "Kind",
+    "Texts",
+    "Topic",
+    "read_topic",
+    "vocabulary",
+]
 
 TOPICS = (
     "buildings",
@@ -97,9 +109,8 @@ class Topic:
 @cache
 def read_topic(name: str) -> Topic:
     """Return the topic of that name."""
-    text = (files("farfield.lab") / "topics" / f"{name}.txt").read_text(encoding="utf-8")
     blocks: list[dict[str, list[str]]] = [defaultdict(list)]
-    for line in text.splitlines():
+    for line in _text(name).splitlines():
         key, _, value = line.partition(": ")
         if key == "aspect":
             blocks.append(defaultdict(list))
@@ -124,6 +135,17 @@ def read_topic(name: str) -> Topic:
         sources=tuple(map(float, head["sources"][0].split())),
         season=(low, high),
     )
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Return every word of the topics in lower case; no name should be one of them."""
+    return frozenset(re.findall(r"[a-z]+", " ".join(map(_text, TOPICS)).lower()))
+
+
+@cache
+def _text(name: str) -> str:
+    return (files("farfield.lab") / "topics" / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def _kind(line: str) -> Kind:

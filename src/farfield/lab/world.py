@@ -12,9 +12,10 @@ import numpy.typing as npt
 from farfield.lab.names import Names, Person
 from farfield.lab.topic import ASPECTS, REGISTERS, SOURCES, Topic
 
-__all__ = ["FEWEST_PASSAGES", "Ints", "World", "build"]
+__all__ = ["FEWEST_PASSAGES", "Floats", "Ints", "World", "build"]
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 Slots = dict[str, str]
 
 FEWEST_PASSAGES = 6
@@ -55,7 +56,8 @@ class World:
 
     def aspect(self, need: int) -> str:
         """Return the name of the aspect that a need is about."""
-        return self.topics[self.topic_of[need // ASPECTS]].aspects[need % ASPECTS].name
+        topic = self.topics[int(self.topic_of[need // ASPECTS])]
+        return topic.aspects[need % ASPECTS].name
 
 
 class _Draw:
@@ -167,7 +169,7 @@ def _entities(
     pools = {"place": names.places, "surname": names.surnames}
     slots: list[Slots] = []
     for topic, count in zip(topics, counts, strict=True):
-        pools["root"] = names.roots(topic.roots, stems)
+        pools["root"] = names.invent(topic.roots, stems)
         # Every topic starts at the head of a pool, so that its names are those of other topics too.
         share = stems // len(topic.stems) + 1
         known = [stem for pool in topic.stems for stem in pools.get(pool, [])[:share]]
@@ -229,6 +231,7 @@ def _write(
     filled = slots | {
         "section": aspects[0].section,
         "elsewhere": draw.other_than(slots["stem"], places),
+        "kind": draw.choose((slots["k1"], slots["k2"])),
         "few": draw.choose(_FEW),
         "season": draw.choose(_SEASONS),
     }
@@ -236,12 +239,11 @@ def _write(
     templates = [draw.choose(topic.intros[source])]
     templates += [draw.choose(aspect.says[source]) for aspect in aspects]
     text = " ".join(_sentence(template.format_map(filled)) for template in templates)
-    colour = list(topic.colour[source])
-    wanted = draw.choose(("none", "some", "some")) == "some"
-    while wanted or text.count(" ") + 1 < _WORDS:
-        template = colour.pop(int(draw.choose("012")) % len(colour))
-        text += " " + _sentence(template.format_map(filled))
-        wanted = False
+    colour = [_sentence(template.format_map(filled)) for template in topic.colour[source]]
+    short = _WORDS - text.count(" ") - 1
+    colour = [some for some in colour if some.count(" ") >= short - 1] or [max(colour, key=len)]
+    if short > 0 or draw.choose(("none", "some", "some")) == "some":
+        text += " " + draw.choose(colour)
     return _ARTICLE.sub(r"\1n ", title), _ARTICLE.sub(r"\1n ", text)
 
 

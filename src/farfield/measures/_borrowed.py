@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from farfield.errors import MissingDependency, SpecError
+from farfield.errors import InputError, MissingDependency, SpecError
 from farfield.judged import JudgedRun
 from farfield.measures.base import Floats, Measure
 from farfield.spec import parse
@@ -47,10 +47,12 @@ class Borrowed(Measure):
         import ir_measures
 
         qrels, run = _as_dicts(judged)
-        values = np.zeros(len(judged.query_ids))
-        place = {query: i for i, query in enumerate(judged.query_ids)}
-        for metric in ir_measures.iter_calc([self.measure], qrels, run):
-            values[place[metric.query_id]] = metric.value
+        values = np.full(len(judged.query_ids), float(self.measure.DEFAULT))
+        try:  # some of its providers fail on a run without rows
+            for metric in ir_measures.iter_calc([self.measure], qrels, run) if run else ():
+                values[int(metric.query_id)] = metric.value
+        except Exception as error:  # they call programs in C, Perl and Java
+            raise InputError(f"ir_measures could not compute {self.text}: {error}") from error
         return values
 
 
@@ -76,22 +78,24 @@ def borrow(text: str) -> Borrowed | None:
 
 
 def _as_dicts(judged: JudgedRun) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
-    """Rebuild qrels and run with names of our own: the measure needs ranks, not ids."""
-    ids = judged.query_ids.to_list()
-    qrels: dict[str, dict[str, int]] = {query: {} for query in ids}
+    """Rebuild qrels and run with names of our own: the measure needs ranks, not ids.
+
+    Queries are called by their numbers, the only names that every provider takes.
+    """
+    qrels: dict[str, dict[str, int]] = {str(q): {} for q in range(len(judged.query_ids))}
     run: dict[str, dict[str, float]] = {
-        query: {f"unjudged-{r}": float(-r) for r in range(1, n + 1)}
-        for query, n in zip(ids, judged.retrieved.tolist(), strict=True)
+        str(query): {f"unjudged-{r}": float(-r) for r in range(1, n + 1)}
+        for query, n in enumerate(judged.retrieved.tolist())
         if n
     }
     found = judged.within(None).tolist()
     rows = zip(
         judged.query.tolist(), judged.rank.tolist(), judged.relevance.tolist(), found, strict=True
     )
-    for number, (query, rank, relevance, retrieved) in enumerate(rows):
-        name = f"judged-{number}"
-        qrels[ids[query]][name] = relevance
+    for number, (at, rank, relevance, retrieved) in enumerate(rows):
+        query, name = str(at), f"judged-{number}"
+        qrels[query][name] = relevance
         if retrieved:
-            del run[ids[query]][f"unjudged-{rank}"]
-            run[ids[query]][name] = float(-rank)
+            del run[query][f"unjudged-{rank}"]
+            run[query][name] = float(-rank)
     return qrels, run

@@ -1,0 +1,212 @@
+"""Means and differences of means, with their intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from farfield.errors import InputError
+from farfield.stats.checks import Floats, choice, finite, pair, share, whole
+from farfield.stats.units import Units, differences, sample, skew, welch
+
+METHODS = ("bca", "percentile", "t")
+"""How an interval is made; the first is the default."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A mean, or a difference of means, with its interval.
+
+    ``low`` and ``high`` bound the interval of confidence ``level``; they are NaN when there is
+    only one value (or one cluster), since one value says nothing about its own spread. ``n`` is
+    the number of values, and ``method`` names how the interval was made.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    level: float
+    method: str
+
+
+def mean(
+    values: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    method: str = "bca",
+    resamples: int = 1000,
+    seed: int = 0,
+    clusters: npt.ArrayLike | None = None,
+) -> Estimate:
+    """Return the mean of ``values`` with its interval.
+
+    Args:
+        values: one finite number per query.
+        level: the confidence of the interval.
+        method: ``"bca"`` (bootstrap, corrected for bias and skewness; the default),
+            ``"percentile"`` (the plain bootstrap) or ``"t"`` (Student's t).
+        resamples: how many resamples the bootstrap draws.
+        seed: the seed of the resamples.
+        clusters: one label per value; whole clusters are resampled.
+
+    Values that are all equal give ``low == high == value``; a single value, or a single cluster,
+    gives an interval of NaN. No bootstrap can see what the sample does not hold: below some 20
+    queries every method's interval is too narrow for a skewed measure.
+    """
+    intervals = Intervals(level, method, resamples, seed)
+    return intervals.estimates(Units.of(finite(values, "values", 1)[None, :], clusters))[0]
+
+
+def means(
+    matrix: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    method: str = "bca",
+    resamples: int = 1000,
+    seed: int = 0,
+    clusters: npt.ArrayLike | None = None,
+) -> list[Estimate]:
+    """Return the mean of every column of ``matrix`` (queries x columns) with its interval.
+
+    All columns share the same resamples. The options are those of ``mean``.
+    """
+    intervals = Intervals(level, method, resamples, seed)
+    rows = np.ascontiguousarray(finite(matrix, "matrix", 2).T)
+    return intervals.estimates(Units.of(rows, clusters))
+
+
+def difference(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    paired: bool,
+    level: float = 0.95,
+    method: str = "bca",
+    resamples: int = 1000,
+    seed: int = 0,
+    clusters: npt.ArrayLike | None = None,
+) -> Estimate:
+    """Return ``mean(a) - mean(b)`` with its interval.
+
+    With ``paired`` the two are values of the same queries in the same order, and the interval is
+    that of the mean difference. Without it they are two independent samples: both are resampled,
+    each on its own, and ``"t"`` is Welch's. ``n`` counts the pairs, or else all values.
+    ``clusters`` applies to pairs only. The other options are those of ``mean``.
+    """
+    intervals = Intervals(level, method, resamples, seed)
+    if paired:
+        rows, scale = differences(*pair(a, b))
+        return intervals.estimates(Units.of(rows, clusters, scale))[0]
+    if clusters is not None:
+        raise InputError(
+            "clusters were given for unpaired samples, where they have no meaning yet. Leave them "
+            "out, or compare the same queries with paired=True."
+        )
+    return intervals.unpaired(sample(a, "a"), sample(b, "b"))
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """How intervals are made: the options that all of them take, checked, and what they do."""
+
+    level: float
+    method: str
+    resamples: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        share("level", self.level)
+        choice("method", self.method, METHODS)
+        whole("resamples", self.resamples, 1)
+        whole("seed", self.seed, 0)
+
+    def estimates(self, units: Units) -> list[Estimate]:
+        """Return the k means with their intervals."""
+        low, high = self.of(units)
+        return self._estimates(units.centre, low, high, units.n)
+
+    def of(self, units: Units) -> tuple[Floats, Floats]:
+        """Return the lower and the upper bounds of the k means."""
+        if units.count == 1:
+            nothing = np.full(len(units.centre), np.nan)
+            return nothing, nothing
+        if self.method == "t":
+            low, high = self._t_bounds(units.standard_error, units.count - 1)
+        else:
+            drawn = units.resampled(self.resamples, np.random.default_rng(self.seed))
+            low, high = self.bootstrap_bounds(drawn, units.acceleration())
+        return units.centre + low, units.centre + high
+
+    def unpaired(self, a: Units, b: Units) -> Estimate:
+        """Return the difference of the means of two single columns, with its interval."""
+        if min(a.n, b.n) == 1:
+            low = high = np.array([np.nan])
+        elif self.method == "t":
+            error, df = welch(a, b)
+            low, high = self._t_bounds(np.array([error]), df)
+        else:
+            rng = np.random.default_rng(self.seed)
+            drawn = a.resampled(self.resamples, rng) - b.resampled(self.resamples, rng)
+            # Every value moves the difference by its share of its own side.
+            moves = np.concatenate([a.totals / a.n, -b.totals / b.n], axis=1)
+            low, high = self.bootstrap_bounds(drawn, skew(moves))
+        value = a.centre - b.centre
+        return self._estimates(value, value + low, value + high, a.n + b.n)[0]
+
+    def _estimates(self, value: Floats, low: Floats, high: Floats, n: int) -> list[Estimate]:
+        return [
+            Estimate(value=v, low=lo, high=hi, n=n, level=float(self.level), method=self.method)
+            for v, lo, hi in zip(value.tolist(), low.tolist(), high.tolist(), strict=True)
+        ]
+
+    def _t_bounds(self, error: Floats, df: float) -> tuple[Floats, Floats]:
+        from scipy.special import stdtrit
+
+        margin: Floats = stdtrit(df, 0.5 + self.level / 2.0) * error
+        return -margin, margin
+
+    def bootstrap_bounds(self, drawn: Floats, acceleration: Floats) -> tuple[Floats, Floats]:
+        """Return the bounds, relative to the estimate, from (resamples, k) drawn deviations."""
+        tail = (1.0 - self.level) / 2.0
+        ordered = np.sort(drawn, axis=0)
+        if self.method == "percentile":
+            return _quantiles(ordered, tail), _quantiles(ordered, 1.0 - tail)
+        # A resampled mean that equals the observed one is neither below nor above it: half each.
+        # Equal on paper is not equal in floating point, hence the margin.
+        resamples = len(drawn)
+        margin = 1e-9 * (ordered[-1] - ordered[0])
+        below = np.count_nonzero(drawn < -margin, axis=0)
+        not_above = np.count_nonzero(drawn <= margin, axis=0)
+        below_share = (below + not_above) / (2.0 * resamples)
+        # With few resamples all may fall on one side; the correction stays finite.
+        below_share = np.clip(below_share, 0.5 / resamples, 1.0 - 0.5 / resamples)
+        # Importing scipy for these few numbers takes longer than all the resamples.
+        normal = NormalDist()
+        bias = np.array([normal.inv_cdf(x) for x in below_share.tolist()])
+
+        def bound(z: float) -> Floats:
+            shifted = bias + z
+            room = 1.0 - acceleration * shifted
+            # Past the pole of the correction the bound is the outermost resample.
+            inside = room > 0.0
+            moved = bias + shifted / np.where(inside, room, 1.0)
+            moved = np.where(inside, moved, np.copysign(np.inf, shifted))
+            return _quantiles(ordered, np.array([normal.cdf(x) for x in moved.tolist()]))
+
+        z = -normal.inv_cdf(tail)
+        return bound(-z), bound(z)
+
+
+def _quantiles(ordered: Floats, shares: Floats | float) -> Floats:
+    """Return one quantile of each sorted column, at its own share or at a common one."""
+    place = np.asarray(shares) * (len(ordered) - 1)
+    below = np.floor(place).astype(np.intp)
+    above = np.minimum(below + 1, len(ordered) - 1)
+    columns = np.arange(ordered.shape[1])
+    lower, upper = ordered[below, columns], ordered[above, columns]
+    result: Floats = lower + (place - below) * (upper - lower)
+    return result
