@@ -130,7 +130,8 @@ def _to_spec(node: ast.expr, text: str) -> Spec:
             raise _unreadable(text, f"the cutoff after @ is {_write(value)}, expected a number")
         cutoff, node = value, node.left
     called = node.func if isinstance(node, ast.Call) else node
-    if isinstance(called, ast.Name) and not called.id.isascii():
+    # Python folds look-alikes into one name: "ª" would be read as "a".
+    if isinstance(called, ast.Name) and not (called.id.isascii() and called.id in text):
         raise _unreadable(text, "names are of plain letters, digits and _")
     if isinstance(node, ast.Name):
         return Spec(node.id, cutoff=cutoff, bare=True)

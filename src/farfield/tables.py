@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, ClassVar, Self
 from warnings import warn
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from farfield.errors import FarfieldWarning, TableError, did_you_mean
+from farfield.fingerprint import fingerprint_of
 from farfield.ranking import Ranked, check_ties, rank_rows
 
 __all__ = [
@@ -152,7 +152,7 @@ class Table:
     @cached_property
     def fingerprint(self) -> str:
         """32 hex digits that name the content: the same rows in any order give the same."""
-        return _fingerprint(type(self).__name__, self.frame.sort(self.key))
+        return fingerprint_of(type(self).__name__, self.frame.sort(self.key))
 
 
 class Corpus(Table):
@@ -331,7 +331,7 @@ class Run(Table):
     @cached_property
     def fingerprint(self) -> str:
         """32 hex digits that name the content, whatever the order of the queries."""
-        return _fingerprint("Run", self.frame.sort("query_id", maintain_order=True))
+        return fingerprint_of("Run", self.frame.sort("query_id", maintain_order=True))
 
     def find(self, doc_ids: pl.Series) -> tuple[npt.NDArray[np.int64], pl.Series]:
         """Where any of these documents is ranked: places among the ranked rows, and the ids."""
@@ -476,39 +476,3 @@ def _to_nested(frame: pl.DataFrame) -> dict[str, dict[str, Any]]:
     for query, doc, value in frame.iter_rows():
         nested.setdefault(query, {})[doc] = value
     return nested
-
-
-def _fingerprint(kind: str, frame: pl.DataFrame) -> str:
-    """Hash names, types and values, column by column, in a layout of our own that will stay."""
-    digest = blake2b(digest_size=16)
-    digest.update(f"farfield-1 {kind} {len(frame)}".encode())
-    for name in sorted(frame.columns):
-        column = frame[name]
-        digest.update(f"\n{name}:".encode())
-        for start in range(0, len(column), 1_000_000):
-            _hash_column(digest, column.slice(start, 1_000_000))
-    return digest.hexdigest()
-
-
-def _hash_column(digest: Any, column: pl.Series) -> None:
-    if column.dtype.is_integer() or column.dtype == pl.Boolean:
-        kind, values = b"i", column.cast(pl.Int64)
-    elif column.dtype.is_float():
-        kind, values = b"f", column.cast(pl.Float64)
-    else:
-        kind = b"s"
-        if column.dtype.is_nested():  # lists and structs that ride along
-            column = pl.Series(
-                [None if v is None else repr(v) for v in column.to_list()], dtype=pl.String
-            )
-        values = column.cast(pl.String)
-    digest.update(kind)
-    digest.update(np.packbits(values.is_null().to_numpy()).tobytes())
-    if kind == b"s":
-        values = values.fill_null("")
-        digest.update(values.str.len_bytes().to_numpy().astype("<u4").tobytes())
-        digest.update("".join(values.to_list()).encode())
-    else:
-        digest.update(
-            values.fill_null(0).to_numpy().astype("<i8" if kind == b"i" else "<f8").tobytes()
-        )

@@ -16,7 +16,7 @@ _SOUNDS = {
     "place": (
         "b br d dr f g gr h k kl l m n r s sk st t th tr v",
         "a e i o u",
-        "l ld n nd r rn rk sk ss st v mm",
+        "l n nd r rn rk sk ss st v mm",
         "mark holt brook wick stead mere fell gate haven combe thorpe den",
     ),
     "surname": (
@@ -50,9 +50,10 @@ _SOUNDS = {
         "ian amer une ell owen isk edon",
     ),
 }
-_FIRST = "Al Bre Co Da El Fi Gwe Ha Il Jo Ka Li Ma Ne Or Ro Sa Te Ul Vi Wi Ze"
+_FIRST = "A Bre Co Da E Fi Gwe Ha I Jo Ka Li Ma Ne O Ro Sa Te U Vi Wi Ze"
 _MIDDLE = "l n r s v th nd lm d m ll rr"
 _TRIPLE = re.compile(r"(.)\1\1")
+_COARSE = re.compile("anus|arse|bast|bitc|dick|fist|homo|semen|turd|urin|vomi", re.IGNORECASE)
 _LAST = {"she": "a enne ine ia ette ora", "he": "o an us ard ic or win"}
 
 
@@ -93,7 +94,7 @@ class Names:
                 pools = [*core * syllables, endings]
                 parts = [pool[int(u * len(pool))] for u, pool in zip(row, pools, strict=True)]
                 name = _TRIPLE.sub(r"\1\1", "".join(parts)).capitalize()
-                if name not in self._taken and len(found) < count:
+                if not (name in self._taken or _COARSE.search(name) or len(found) == count):
                     self._taken.add(name)
                     found.append(name)
             if count - len(found) > missing // 2:
@@ -106,11 +107,12 @@ class Names:
 
     def _people(self, count: int) -> list[Person]:
         known = {
-            _TRIPLE.sub(r"\1\1", first + middle + last): pronoun
+            first + middle + last: pronoun
             for first in _FIRST.split()
             for middle in _MIDDLE.split()
             for pronoun, endings in _LAST.items()
             for last in endings.split()
+            if not _COARSE.search(first + middle + last)
         }
         firsts = list(known.items())
         needed = max(40, 2 * count // len(self.surnames) + 1)

@@ -51,11 +51,11 @@ _QUESTIONS: Texts = (
         "remind me {e}",
     ),
     (
-        "{d} for school",
+        "{d} school project",
         "{d} short answer",
         "trying to find out {e}",
         "{d} quiz question",
-        "need a source on {e}",
+        "need to know {e}",
         "{d} just the facts",
     ),
 )

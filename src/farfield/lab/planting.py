@@ -22,7 +22,7 @@ _SMALL = (
     ("can you explain", "could you explain"),
     ("my kids are asking", "my kids keep asking"),
     ("trying to find out", "i am trying to find out"),
-    ("need a source on", "need some source on"),
+    ("need to know", "i need to know"),
     ("short answer", "a short answer"),
     ("just the facts", "only the facts"),
     ("what is ", "what's "),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from farfield.errors import InputError
 from farfield.stats.checks import Floats, choice, finite, pair, share, whole
-from farfield.stats.units import Units, differences, sample, skew, welch
+from farfield.stats.units import Units, sample, skew, subtract, welch
 
 METHODS = ("bca", "percentile", "t")
 """How an interval is made; the first is the default."""
@@ -99,7 +99,7 @@ def difference(
     """
     intervals = Intervals(level, method, resamples, seed)
     if paired:
-        rows, scale = differences(*pair(a, b))
+        rows, scale = subtract(*pair(a, b))
         return intervals.estimates(Units.of(rows, clusters, scale))[0]
     if clusters is not None:
         raise InputError(
@@ -126,8 +126,8 @@ class Intervals:
 
     def estimates(self, units: Units) -> list[Estimate]:
         """Return the k means with their intervals."""
-        low, high = self.of(units)
-        return self._estimates(units.centre, low, high, units.n)
+        rows = zip(units.centre.tolist(), *(x.tolist() for x in self.of(units)), strict=True)
+        return [self._estimate(value, low, high, units.n) for value, low, high in rows]
 
     def of(self, units: Units) -> tuple[Floats, Floats]:
         """Return the lower and the upper bounds of the k means."""
@@ -154,14 +154,12 @@ class Intervals:
             # Every value moves the difference by its share of its own side.
             moves = np.concatenate([a.totals / a.n, -b.totals / b.n], axis=1)
             low, high = self.bootstrap_bounds(drawn, skew(moves))
-        value = a.centre - b.centre
-        return self._estimates(value, value + low, value + high, a.n + b.n)[0]
+        value = float(a.centre[0] - b.centre[0])
+        return self._estimate(value, value + float(low[0]), value + float(high[0]), a.n + b.n)
 
-    def _estimates(self, value: Floats, low: Floats, high: Floats, n: int) -> list[Estimate]:
-        return [
-            Estimate(value=v, low=lo, high=hi, n=n, level=float(self.level), method=self.method)
-            for v, lo, hi in zip(value.tolist(), low.tolist(), high.tolist(), strict=True)
-        ]
+    def _estimate(self, value: float, low: float, high: float, n: int) -> Estimate:
+        level = float(self.level)
+        return Estimate(value=value, low=low, high=high, n=n, level=level, method=self.method)
 
     def _t_bounds(self, error: Floats, df: float) -> tuple[Floats, Floats]:
         from scipy.special import stdtrit

@@ -113,4 +113,6 @@ def cluster_codes(clusters: npt.ArrayLike, n: int) -> Integers:
             "belongs to no cluster a label of its own."
         )
     known: dict[Any, int] = {}
-    return np.array([known.setdefault(label, len(known)) for label in labels.tolist()])
+    return np.array(
+        [known.setdefault(label, len(known)) for label in labels.tolist()], dtype=np.intp
+    )

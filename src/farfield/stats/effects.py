@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from farfield.errors import InputError
 from farfield.stats.checks import Floats, pair, share, whole
-from farfield.stats.units import Units, differences, gap, ratio, sample
+from farfield.stats.units import Units, gap, ratio, sample, subtract
 
 
 def effect_size(a: npt.ArrayLike, b: npt.ArrayLike, *, paired: bool = True) -> float:
@@ -25,7 +25,7 @@ def effect_size(a: npt.ArrayLike, b: npt.ArrayLike, *, paired: bool = True) -> f
     four unpaired values (the correction needs two degrees of freedom).
     """
     if paired:
-        rows, scale = differences(*pair(a, b))
+        rows, scale = subtract(*pair(a, b))
         return float(d_z(Units.of(rows, scale=scale))[0])
     first, second = sample(a, "a"), sample(b, "b")
     df = first.n + second.n - 2
@@ -71,8 +71,7 @@ def detectable_difference(
                 "differences were given together with sd or n, where one or the other is "
                 "expected. Leave out sd and n; both follow from the differences."
             )
-        units = sample(differences, "differences")
-        return float(detectable(units, power, alpha)[0])
+        return float(detectable(sample(differences, "differences"), power, alpha)[0])
     if sd is None or n is None:
         raise InputError(
             f"sd is {sd!r} and n is {n!r}, and no differences were given. Give the "
@@ -84,7 +83,7 @@ def detectable_difference(
             "standard deviation of the per-query differences."
         )
     count = whole("n", n, 2)
-    return _noncentrality(count - 1, power, alpha) * sd / math.sqrt(count)
+    return _noncentrality(count - 1, power, alpha) * (sd / math.sqrt(count))
 
 
 def detectable(units: Units, power: float, alpha: float) -> Floats:

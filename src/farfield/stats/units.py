@@ -125,7 +125,7 @@ def ratio(value: npt.ArrayLike, spread: npt.ArrayLike) -> Floats:
         return np.where((above == 0.0) & (below == 0.0), 0.0, above / below)
 
 
-def differences(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+def subtract(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return (k, n) differences, rounding errors as zeros, and the (k,) size of the numbers."""
     first, second = np.atleast_2d(a), np.atleast_2d(b)
     size = np.maximum(np.abs(first), np.abs(second))
