@@ -15,6 +15,7 @@ SOURCE = Path(farfield.__file__).parent
 
 # Rooms from the ground up. A room may use those before it; families never use one another.
 GROUND = [
+    "fingerprint",
     "errors",
     "progress",
     "ranking",

@@ -73,7 +73,7 @@ def test_large() -> None:
     assert_lawful(made)
 
 
-def test_a_million_ids_sort() -> None:
+def test_ids_sort_as_they_count() -> None:
     made = lab.make(passages=60, train=100_000, test=5)
     ids = split(made, "train")["query_id"]
     assert ids.is_sorted()

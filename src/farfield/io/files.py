@@ -6,24 +6,27 @@ only when it is complete, so that a crash leaves the old one or the new one.
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-from farfield.errors import FileError
+import polars as pl
 
-if TYPE_CHECKING:
-    from farfield.errors import TableError
+from farfield.errors import FileError, TableError, did_you_mean
 
-__all__ = ["Content", "load", "name_of", "replacing"]
+__all__ = ["Content", "PathLike", "Where", "first_sentence", "load", "name_of", "replacing"]
 
 PathLike = str | os.PathLike[str]
+#: Tells of a row (from 0) the number of its line, or in words where it is.
+Where = Callable[[int], int | str]
 
 _MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22
@@ -40,16 +43,23 @@ class Content:
     def __len__(self) -> int:
         return len(self.data)
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
+    @property
+    def source(self) -> Any:
+        """What polars can read: the path, so that nothing is copied, or the bytes."""
+        if self.plain and self.path.isprintable():  # other names confuse polars
+            return os.path.abspath(self.path)  # it would take ~ for a home folder
+        return io.BytesIO(self.data)
+
+    def lines(self, blanks: bytes = b" \t") -> Iterator[tuple[int, bytes]]:
         """Yield (number from 1, line) of all lines that are not blank, without line ends."""
         start, number, size = 0, 0, len(self.data)
         while start < size:
             end = self.data.find(b"\n", start)
             end = size if end < 0 else end
             number += 1
-            line = self.data[start:end]
-            if line.strip(b" \t\r"):
-                yield number, line.removesuffix(b"\r")
+            line = self.data[start:end].removesuffix(b"\r")
+            if line.strip(blanks):
+                yield number, line
             start = end + 1
 
     def first_line(self) -> bytes:
@@ -58,25 +68,37 @@ class Content:
             return line
         raise self.error("the file is empty. Expected at least one row.")
 
-    def line_of(self, row: int, header: bool = False) -> int | None:
+    def line_of(self, row: int) -> int:
         """Return the number of the line that holds this row (rows count from 0)."""
         for at, (number, _) in enumerate(self.lines()):
-            if at == row + header:
+            if at == row:
                 return number
-        return None
+        raise IndexError(row)
+
+    def text(self) -> str:
+        """Return all of it as text, which must be UTF-8."""
+        try:
+            return bytes(self.data).decode()
+        except UnicodeDecodeError as error:
+            message = f"this is not UTF-8 ({error.reason}). Convert the file to UTF-8."
+            line = bytes(self.data[: error.start]).count(b"\n") + 1
+            raise self.error(message, line) from None
 
     def error(self, message: str, line: int | None = None) -> FileError:
         """Make an error that names this file."""
         return FileError(self.path, message, line=line)
 
-    def table_error(self, error: TableError, header: bool = False) -> FileError:
+    def table_error(self, error: TableError, where: Where) -> FileError:
         """Turn an error of a table's row into one of this file's line."""
         if error.row is None:
             return self.error(error.message)
-        message = error.message
+        place, message = where(error.row), error.message
         if error.first_row is not None:
-            message += f" It is first in line {self.line_of(error.first_row, header)}."
-        return self.error(message, self.line_of(error.row, header))
+            first = where(error.first_row)
+            message += f" It is first in {f'line {first}' if isinstance(first, int) else first}."
+        if isinstance(place, int):
+            return self.error(message, place)
+        return self.error(f"in {place}: {message}")
 
 
 def load(path: PathLike) -> Content:
@@ -91,6 +113,8 @@ def load(path: PathLike) -> Content:
         raise FileError(name, "this is a folder; expected a file.") from None
     except OSError as error:
         raise FileError(name, f"cannot be read: {error.strerror or error}.") from error
+    except ValueError:  # Python opens no name that holds a NUL
+        raise FileError(repr(name), "this cannot be the name of a file.") from None
 
 
 def _load(name: str, file: IO[bytes]) -> Content:
@@ -140,8 +164,6 @@ def _inflate(
 
 
 def _neighbours(name: str) -> str:
-    from farfield.errors import did_you_mean
-
     folder = Path(name).parent
     try:
         known = [entry.name for entry in folder.iterdir()]
@@ -152,7 +174,7 @@ def _neighbours(name: str) -> str:
 
 def name_of(path: PathLike) -> str:
     """Return a run's name: its file name without .gz or .zst and the last suffix."""
-    name = Path(path).name
+    name = os.fsencode(Path(path).name).decode(errors="replace")  # a name need not be text
     name = re.sub(r"\.(gz|zst)$", "", name)
     stem, dot, _ = name.rpartition(".")
     return stem if dot and stem else name
@@ -165,18 +187,41 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     It is compressed if the path ends in .gz or .zst. The same content gives the same bytes.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary: Path | None = None
     try:
-        with open(temporary, "wb") as raw:
-            with _compressing(raw, target.suffix) as file:
+        if _is_special(target):  # a pipe or a device is written to, not replaced
+            opened = target
+        else:
+            target = target.resolve()  # a link stays a link
+            opened = temporary = target.with_name(f".{os.getpid()}-{os.urandom(4).hex()}.tmp")
+        with open(opened, "wb") as raw:
+            with _compressing(raw, Path(path).suffix) as file:
                 yield file
             raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        raise FileError(target, f"cannot be written: {error.strerror or error}.") from error
+            if temporary is not None:
+                os.fsync(raw.fileno())
+        if temporary is not None:
+            os.replace(temporary, target)
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        reason = getattr(error, "strerror", None) or first_sentence(error)
+        raise FileError(os.fspath(path), f"cannot be written: {reason}.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink()
+
+
+def _is_special(path: Path) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def first_sentence(error: BaseException) -> str:
+    """Return the first line of what another library says, without its full stop."""
+    return str(error).strip().split("\n")[0].rstrip(".")
 
 
 @contextmanager

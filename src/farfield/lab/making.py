@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import polars as pl
 
+from farfield.collection import Card, Collection
 from farfield.errors import InputError, did_you_mean
 from farfield.lab import frames
 from farfield.lab.asking import Asker, Plan
@@ -16,6 +17,7 @@ from farfield.lab.planting import EDITS, edited, normal
 from farfield.lab.roles import Roles
 from farfield.lab.topic import ASPECTS, TOPICS, read_topic
 from farfield.lab.world import FEWEST_PASSAGES, Ints, World, build
+from farfield.tables import Corpus, Qrels, Queries
 
 __all__ = ["KINDS", "Lab", "make"]
 
@@ -57,6 +59,22 @@ class Lab:
     test_only: str
     seed: int
 
+    @cached_property
+    def collection(self) -> Collection:
+        """The corpus, queries and judgements as a collection, checked."""
+        queries = self.queries.drop("split")
+        return Collection(
+            "lab",
+            corpus=Corpus(self.corpus),
+            queries=Queries(queries),
+            qrels={split: Qrels(frame) for split, frame in self.qrels.items()},
+            card=Card(
+                licence="Apache-2.0",
+                revision=f"seed {self.seed}",
+                description="A generated world in which the truth is known; see farfield.lab.",
+            ),
+        )
+
 
 def make(
     *,
@@ -73,6 +91,9 @@ def make(
     ``duplicates`` is the share of test queries that are planted: a third of them exact, the
     others near-duplicates. Of the rest 30 % are about entities known from training, 45 % about
     other entities of known topics and 25 % about the topic kept from training.
+
+    Training queries are different from one another up to about ten times as many as there are
+    passages; of more than that some come again, as they do in a log.
 
     The same arguments give the same bytes, and passages depend on neither ``train`` nor ``test``.
     """

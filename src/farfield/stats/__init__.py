@@ -28,7 +28,8 @@ from __future__ import annotations
 
 from farfield.stats.bootstrap import METHODS, Estimate, difference, mean, means
 from farfield.stats.effects import detectable_difference, effect_size
-from farfield.stats.frames import HasFrame, contrasts, summarise
+from farfield.stats.frames import contrasts, summarise
+from farfield.stats.pivot import HasFrame
 from farfield.stats.ranks import RankInterval, rank_intervals
 from farfield.stats.significance import (
     CORRECTIONS,

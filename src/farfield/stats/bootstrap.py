@@ -188,11 +188,9 @@ class Intervals:
 
         def bound(z: float) -> Floats:
             shifted = bias + z
-            room = 1.0 - acceleration * shifted
             # Past the pole of the correction the bound is the outermost resample.
-            inside = room > 0.0
-            moved = bias + shifted / np.where(inside, room, 1.0)
-            moved = np.where(inside, moved, np.copysign(np.inf, shifted))
+            room = np.maximum(1.0 - acceleration * shifted, 1e-300)
+            moved = bias + shifted / room
             return _quantiles(ordered, np.array([normal.cdf(x) for x in moved.tolist()]))
 
         z = -normal.inv_cdf(tail)

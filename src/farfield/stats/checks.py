@@ -83,14 +83,13 @@ def whole(name: str, value: int, least: int) -> int:
     return number
 
 
-def choice(name: str, value: str, known: Sequence[str]) -> str:
-    """Return one of the ``known`` names."""
+def choice(name: str, value: str, known: Sequence[str]) -> None:
+    """Refuse a value that is not one of the ``known`` names."""
     if value not in known:
         raise InputError(
             f"{name} is {value!r}, which names nothing known. Choose one of "
             f"{', '.join(known)}.{did_you_mean(str(value), known)}"
         )
-    return value
 
 
 def cluster_codes(clusters: npt.ArrayLike, n: int) -> Integers:

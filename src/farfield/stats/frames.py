@@ -33,13 +33,8 @@ def summarise(
 ) -> pl.DataFrame:
     """Return the mean of every system and measure: system, measure, mean, low, high, n.
 
-    Args:
-        per_query: a table of query_id, system, measure and value, one row each.
-        level: the confidence of the intervals.
-        method: as in ``mean``.
-        resamples: as in ``mean``.
-        seed: as in ``mean``.
-        clusters: the label of every query, by its query_id.
+    ``per_query`` is a table of query_id, system, measure and value, one row each; ``clusters``
+    holds the label of every query, by its query_id. The other options are those of ``mean``.
 
     Systems, and within them measures, keep the order of their first appearance. Each mean is
     over the queries its own system has; those with the same queries share their resamples. The
@@ -48,11 +43,11 @@ def summarise(
     intervals = Intervals(level, method, resamples, seed)
     table = pivot(per_query)
     parts = []
-    for group in table.groups(table.present.any(axis=2)):
-        units = Units.of(group.values(), group.labels(clusters))
+    for cells, queries in table.groups():
+        rows = table.values[cells].compress(queries, axis=1)
+        units = Units.of(rows, table.labels(clusters, queries))
         low, high = intervals.of(units)
-        columns = {"mean": units.centre, "low": low, "high": high, "n": units.n}
-        parts.append(group.frame(columns))
+        parts.append((cells, {"mean": units.centre, "low": low, "high": high, "n": units.n}))
     return table.named(parts)
 
 
@@ -112,15 +107,15 @@ def contrasts(
         )
     table = pivot(per_query)
     base = table.baseline(baseline)
-    others = np.arange(len(table.systems)) != base
     parts = []
-    for group in table.groups(table.present.any(axis=2) & others[:, None]):
-        rows, scale = subtract(group.values(), group.values(of=base))
-        units = Units.of(rows, group.labels(clusters), scale)
+    for (system, measure), queries in table.groups(without=base):
+        own, theirs = table.values[system, measure], table.values[base, measure]
+        rows, scale = subtract(*(x.compress(queries, axis=1) for x in (own, theirs)))
+        units = Units.of(rows, table.labels(clusters, queries), scale)
         low, high = intervals.of(units)
         _, p = paired_tests(rows, scale, units, test, test_resamples, seed)
-        turned = [table.measures[m] in lower_is_better for m in group.measure]
-        gains = np.where(np.array(turned)[:, None], -rows, rows)
+        turned = np.array([table.measures[m] in lower_is_better for m in measure])
+        gains = np.where(turned[:, None], -rows, rows)
         wins = np.count_nonzero(gains > _TIE, axis=1)
         losses = np.count_nonzero(gains < -_TIE, axis=1)
         columns = {
@@ -135,7 +130,7 @@ def contrasts(
             "detectable": detectable(units, power, alpha),
             "n": units.n,
         }
-        parts.append(group.frame(columns))
+        parts.append(((system, measure), columns))
     found = table.named(parts)
     adjusted = pl.Series("p_adjusted", adjust(found["p"].to_numpy(), correction))
     return found.insert_column(found.get_column_index("p") + 1, adjusted)

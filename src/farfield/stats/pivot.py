@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import product
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ from farfield.stats.checks import Bools, Floats, Integers
 
 if TYPE_CHECKING:
     import polars as pl
+
+Cells: TypeAlias = tuple[Integers, Integers]  # systems and measures, by number
 
 _COLUMNS = ("query_id", "system", "measure", "value")
 _TABLE = "per-query table"
@@ -69,50 +71,24 @@ class Pivot:
             )
         return base
 
-    def groups(self, cells: Bools) -> Iterator[Group]:
-        """Group those of the (systems, measures) cells that have the very same queries."""
+    def groups(self, without: int | None = None) -> Iterator[tuple[Cells, Bools]]:
+        """Group the cells that have the very same queries; leave out one system's."""
         groups: dict[bytes, list[list[int]]] = {}
-        for cell in np.argwhere(cells).tolist():
-            groups.setdefault(self.present[tuple(cell)].tobytes(), []).append(cell)
-        for group in groups.values():
-            system, measure = np.array(group).T
-            yield Group(table=self, system=system, measure=measure)
+        for system, measure in np.argwhere(self.present.any(axis=2)).tolist():
+            if system != without:
+                queries = self.present[system, measure].tobytes()
+                groups.setdefault(queries, []).append([system, measure])
+        for cells in groups.values():
+            systems, measures = np.array(cells).T
+            yield (systems, measures), self.present[systems[0], measures[0]]
 
-    def named(self, parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
-        """Put the frames of groups together, in the order of the table."""
-        import polars as pl
-
-        frame = pl.concat(parts).sort("system", "measure")
-        return frame.with_columns(
-            system=pl.Series(self.systems, dtype=pl.String).gather(frame["system"]),
-            measure=pl.Series(self.measures, dtype=pl.String).gather(frame["measure"]),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
-    """Cells, each a measure of a system, that have the same queries and share their resamples."""
-
-    table: Pivot
-    system: Integers
-    measure: Integers
-
-    @property
-    def queries(self) -> Bools:
-        """Which queries the cells have."""
-        mask: Bools = self.table.present[self.system[0], self.measure[0]]
-        return mask
-
-    def values(self, of: int | None = None) -> Floats:
-        """Return (cells, queries) values; ``of`` takes those of that one system instead."""
-        rows = self.table.values[self.system if of is None else of, self.measure]
-        return np.compress(self.queries, rows, axis=1)
-
-    def labels(self, clusters: Mapping[str, object] | None) -> npt.NDArray[np.object_] | None:
-        """Return the cluster of each query."""
+    def labels(
+        self, clusters: Mapping[str, object] | None, queries: Bools
+    ) -> npt.NDArray[np.object_] | None:
+        """Return the cluster of each of these queries."""
         if clusters is None:
             return None
-        names = self.table.queries.filter(self.queries).to_list()
+        names = self.queries.filter(queries).to_list()
         labels = np.empty(len(names), dtype=object)
         for i, query in enumerate(names):
             if query not in clusters:
@@ -123,47 +99,91 @@ class Group:
             labels[i] = clusters[query]
         return labels
 
-    def frame(self, columns: Mapping[str, Any]) -> pl.DataFrame:
-        """Return one row for each cell, which is given by its numbers."""
+    def named(self, parts: Iterable[tuple[Cells, dict[str, Any]]]) -> pl.DataFrame:
+        """Make a frame of columns for groups of cells, in the order of the table."""
         import polars as pl
 
-        return pl.DataFrame({"system": self.system, "measure": self.measure, **columns})
+        frame = pl.concat(
+            [pl.DataFrame({"system": s, "measure": m, **columns}) for (s, m), columns in parts]
+        ).sort("system", "measure")
+        return frame.with_columns(
+            system=pl.Series(self.systems).gather(frame["system"]),
+            measure=pl.Series(self.measures).gather(frame["measure"]),
+        )
 
 
 def pivot(per_query: pl.DataFrame | HasFrame) -> Pivot:
     """Check a per-query table, and turn it into an array."""
-    frame = _frame(per_query)
-    values = _values(frame)
-    systems, system_codes = _codes(frame, "system")
-    measures, measure_codes = _codes(frame, "measure")
-    queries, query_codes = _codes(frame, "query_id", ordered=True)
-    shape = len(systems), len(measures), len(queries)
-    places = np.ravel_multi_index((system_codes, measure_codes, query_codes), shape)
-    table, present = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
-    table.ravel()[places] = values
+    frame = _checked(per_query)
+    return _from_blocks(frame) or _from_rows(frame)
+
+
+def _from_blocks(frame: pl.DataFrame) -> Pivot | None:
+    """Reshape a table in blocks: system by system, measure by measure, the same sorted queries.
+
+    That is how most tables come, and to see it is many times faster than to look up every row.
+    """
+    query, system, measure, values = frame.select(_COLUMNS)
+    falls = (query.slice(1) <= query.head(-1)).arg_true()
+    n = int(falls[0]) + 1 if len(falls) else len(query)
+    ends = (system.slice(1) != system.head(-1)) | (measure.slice(1) != measure.head(-1))
+    if len(query) % n or ((ends.arg_true() + 1) % n != 0).any():
+        return None
+    heads = system.gather_every(n), measure.gather_every(n)
+    systems, measures = (names.unique(maintain_order=True).to_list() for names in heads)
+    complete = list(zip(*heads, strict=True)) == list(product(systems, measures))
+    if not complete or (query.slice(n) != query.head(-n)).any():
+        return None
+    shape = len(systems), len(measures), n
+    return Pivot(
+        systems=systems,
+        measures=measures,
+        queries=query.head(n),
+        values=values.to_numpy().reshape(shape),
+        present=np.ones(shape, dtype=np.bool_),
+    )
+
+
+def _from_rows(frame: pl.DataFrame) -> Pivot:
+    """Put every row of a table in its place, whatever their order."""
+    import polars as pl
+
+    labels = [
+        frame["system"].unique(maintain_order=True),
+        frame["measure"].unique(maintain_order=True),
+        frame["query_id"].unique().sort(),
+    ]
+    # An Enum is a dictionary encoding in an order of our choosing.
+    codes = [
+        frame[x.name].cast(pl.Enum(x)).to_physical().to_numpy().astype(np.intp) for x in labels
+    ]
+    shape = tuple(map(len, labels))
+    places = np.ravel_multi_index(codes, shape)
+    values, present = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
+    values.ravel()[places] = frame["value"].to_numpy()
     present.ravel()[places] = True
     if np.count_nonzero(present) != len(places):
-        seen: dict[int, int] = {}
-        for row, place in enumerate(places.tolist()):
-            first = seen.setdefault(place, row)
-            if first != row:
-                raise TableError(
-                    f"a second value for {_cell(frame, row)}, where one is expected. Remove one "
-                    "of the two rows.",
-                    row=row,
-                    first_row=first,
-                    table=_TABLE,
-                )
+        _, first, which = np.unique(places, return_index=True, return_inverse=True)
+        row = int(np.argmax(first[which] != np.arange(len(places))))
+        raise TableError(
+            f"a second value for {_cell(frame, row)}, where one is expected. Remove one of the "
+            "two rows.",
+            row=row,
+            first_row=int(first[which[row]]),
+            table=_TABLE,
+        )
+    systems, measures, queries = labels
     return Pivot(
         systems=systems.to_list(),
         measures=measures.to_list(),
         queries=queries,
-        values=table,
+        values=values,
         present=present,
     )
 
 
-def _frame(per_query: pl.DataFrame | HasFrame) -> pl.DataFrame:
+def _checked(per_query: pl.DataFrame | HasFrame) -> pl.DataFrame:
+    """Return the columns as texts and finite numbers, or say what is wrong with them."""
     import polars as pl
 
     frame = per_query if isinstance(per_query, pl.DataFrame) else getattr(per_query, "frame", None)
@@ -185,64 +205,32 @@ def _frame(per_query: pl.DataFrame | HasFrame) -> pl.DataFrame:
             "there are no rows, and a mean of nothing does not exist. Give at least one row.",
             table=_TABLE,
         )
-    return frame
-
-
-def _values(frame: pl.DataFrame) -> Floats:
-    import polars as pl
-
-    column = frame.get_column("value")
-    if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
+    dtype = frame["value"].dtype
+    if not (dtype.is_numeric() or dtype == pl.Boolean):
         raise TableError(
-            f"the column 'value' holds {column.dtype}, where numbers are expected. Cast it.",
-            table=_TABLE,
+            f"the column 'value' holds {dtype}, where numbers are expected. Cast it.", table=_TABLE
         )
-    values: Floats = column.cast(pl.Float64).fill_null(math.nan).to_numpy()
-    finite = np.isfinite(values)
+    values = frame["value"].cast(pl.Float64)
+    finite = values.is_finite().fill_null(value=False)
     if not finite.all():
-        row = int(np.argmin(finite))
+        row = int(finite.arg_min())
         raise TableError(
-            f"the value of {_cell(frame, row)} is {column[row]}, where a finite number is "
+            f"the value of {_cell(frame, row)} is {frame['value'][row]}, where a finite number is "
             "expected. Score the query or leave it out of every system.",
             row=row,
             table=_TABLE,
         )
-    return values
+    names = [frame[name].cast(pl.String) for name in ("system", "measure", "query_id")]
+    for name in names:
+        if name.null_count():
+            raise TableError(
+                f"{name.name} is missing, where a name is expected. Name it or remove the row.",
+                row=name.is_null().arg_max(),
+                table=_TABLE,
+            )
+    return pl.DataFrame([*names, values])
 
 
 def _cell(frame: pl.DataFrame, row: int) -> str:
-    query, system, measure = (frame.get_column(name)[row] for name in _COLUMNS[:3])
+    query, system, measure = (frame[name][row] for name in _COLUMNS[:3])
     return f"query {query!r}, system {system!r}, measure {measure!r}"
-
-
-def _codes(frame: pl.DataFrame, name: str, *, ordered: bool = False) -> tuple[pl.Series, Integers]:
-    """Return the distinct labels of a column, and the number of the label of every row."""
-    import polars as pl
-
-    column = frame.get_column(name).cast(pl.String)
-    if column.null_count():
-        raise TableError(
-            f"{name} is missing, where a name is expected. Name it or remove the row.",
-            row=column.is_null().arg_max(),
-            table=_TABLE,
-        )
-    # Most tables come in blocks: a name stays for many rows, and the same queries come over and
-    # over. To see that takes a fraction of the time of looking up every row.
-    changes = np.flatnonzero((column.slice(1) != column.head(-1)).to_numpy()) + 1
-    starts = np.concatenate([[0], changes])
-    heads = column.gather(starts)
-    period = _period(heads)
-    once = heads.head(period)
-    labels = once.unique().sort() if ordered else once.unique(maintain_order=True)
-    # An Enum is a dictionary encoding in an order of our choosing.
-    codes = once.cast(pl.Enum(labels)).to_physical().to_numpy().astype(np.intp)
-    lengths = np.diff(starts, append=len(column))
-    return labels, np.repeat(np.resize(codes, len(heads)), lengths)
-
-
-def _period(labels: pl.Series) -> int:
-    """Return after how many labels they start over, always in the same order."""
-    again = (labels == labels[0]).arg_true()
-    period = int(again[1]) if len(again) > 1 else len(labels)
-    repeats = (labels.slice(period) == labels.head(len(labels) - period)).all()
-    return period if repeats else len(labels)

@@ -213,7 +213,8 @@ def _permutations(a: Floats, b: Floats, resamples: int, seed: int) -> float:
 
     def distance(dealt: Floats) -> Floats:
         sums = dealt.sum(axis=1)
-        return np.abs(sums / chosen - (total - sums) / (n - chosen))
+        result: Floats = np.abs(sums / chosen - (total - sums) / (n - chosen))
+        return result
 
     margin = ROUNDING * float(np.abs(pooled).sum()) / chosen
     least = float(distance(pooled[None, :chosen])[0]) - margin
