@@ -422,19 +422,16 @@ def _typed(column: pl.Series, dtype: Any, table: str) -> pl.Series:
             f"column {column.name!r} holds {column.dtype}, expected {dtype}. Convert it first.",
             table=table,
         )
+    fitting = column.cast(dtype, strict=False)
+    lost = fitting.is_null() & column.is_not_null()
+    what = f"does not fit {dtype}"
     if dtype == pl.Int64 and column.dtype.is_float():
-        fraction = (column != column.floor()).fill_null(value=False)
-        if fraction.any():
-            row = _first_true(fraction)
-            raise TableError(
-                f"{column.name} {column[row]} is not a whole number.", row=row, table=table
-            )
-    try:
-        return column.cast(dtype)
-    except pl.exceptions.InvalidOperationError as error:
-        raise TableError(
-            f"column {column.name!r} does not fit {dtype}: {error}", table=table
-        ) from error
+        lost |= (column != column.floor()).fill_null(value=False)
+        what = "is not a whole number that fits 64 bits"
+    if lost.any():
+        row = _first_true(lost)
+        raise TableError(f"{column.name} {column[row]} {what}.", row=row, table=table)
+    return fitting
 
 
 def _first_duplicate(frame: pl.DataFrame, key: tuple[str, ...]) -> tuple[int, int] | None:
@@ -455,14 +452,17 @@ def _is_nested(data: Any) -> bool:
 def _from_nested(data: Mapping[str, Mapping[str, Any]], table: type[Table]) -> pl.DataFrame:
     """Read ``{query: {document: value}}``."""
     query, doc, value = table.columns
+    values = [v for documents in data.values() for v in documents.values()]
     columns = {
         query: [q for q, documents in data.items() for _ in documents],
         doc: [d for documents in data.values() for d in documents],
-        value: [v for documents in data.values() for v in documents.values()],
     }
     try:
-        frame = pl.DataFrame(columns)
-    except (TypeError, pl.exceptions.PolarsError) as error:
+        # Whole numbers among others are common: JavaScript writes 1.0 as 1.
+        mixed = any(isinstance(v, float) for v in values)
+        numbers = pl.Series(value, values, dtype=pl.Float64 if mixed else None)
+        frame = pl.DataFrame(columns).with_columns(numbers)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
         raise TableError(
             f"the dictionary mixes kinds of values: {error}. Expected "
             f"{{{query}: {{{doc}: {value}}}}} with ids as strings and numbers as values.",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from farfield.errors import FileError
 
-__all__ = ["find", "is_beir", "splits"]
+__all__ = ["files", "find", "is_beir", "splits"]
 
 _ENDINGS = ("", ".gz", ".zst")
 
@@ -27,6 +27,14 @@ def find(folder: Path, name: str) -> Path:
         "there is no such file. A BEIR folder holds corpus.jsonl, queries.jsonl and qrels/test.tsv "
         "(each may end in .gz or .zst).",
     )
+
+
+def files(folder: Path) -> list[Path]:
+    """Return all files that belong to a folder of BEIR's."""
+    names = ("corpus.jsonl", "queries.jsonl")
+    found = [folder / f"{name}{end}" for name in names for end in _ENDINGS]
+    judged = [path for end in _ENDINGS for path in (folder / "qrels").glob(f"*.tsv{end}")]
+    return [*(path for path in found if path.is_file()), *judged]
 
 
 def splits(folder: Path) -> dict[str, Path]:

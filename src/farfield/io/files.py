@@ -30,6 +30,7 @@ Where = Callable[[int], int | str]
 
 _MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22
+_NO_NAME = "this cannot be the name of a file."
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def load(path: PathLike) -> Content:
     except OSError as error:
         raise FileError(name, f"cannot be read: {error.strerror or error}.") from error
     except ValueError:  # Python opens no name that holds a NUL
-        raise FileError(repr(name), "this cannot be the name of a file.") from None
+        raise FileError(repr(name), _NO_NAME) from None
 
 
 def _load(name: str, file: IO[bytes]) -> Content:
@@ -186,32 +187,29 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
 
     It is compressed if the path ends in .gz or .zst. The same content gives the same bytes.
     """
-    target = Path(path)
-    temporary: Path | None = None
+    if "\0" in os.fspath(path):
+        raise FileError(repr(os.fspath(path)), _NO_NAME)
+    target = Path(os.path.realpath(path))  # a link stays a link
+    temporary = target.with_name(f".{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    special = _is_special(path)  # a pipe or a device is written to, not replaced
     try:
-        if _is_special(target):  # a pipe or a device is written to, not replaced
-            opened = target
-        else:
-            target = target.resolve()  # a link stays a link
-            opened = temporary = target.with_name(f".{os.getpid()}-{os.urandom(4).hex()}.tmp")
-        with open(opened, "wb") as raw:
+        with open(path if special else temporary, "wb") as raw:
             with _compressing(raw, Path(path).suffix) as file:
                 yield file
             raw.flush()
-            if temporary is not None:
+            if not special:
                 os.fsync(raw.fileno())
-        if temporary is not None:
+        if not special:
             os.replace(temporary, target)
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError) as error:
         reason = getattr(error, "strerror", None) or first_sentence(error)
         raise FileError(os.fspath(path), f"cannot be written: {reason}.") from error
     finally:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink()
+        with suppress(OSError):
+            temporary.unlink()
 
 
-def _is_special(path: Path) -> bool:
+def _is_special(path: PathLike) -> bool:
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,19 +15,28 @@ import polars as pl
 from farfield.collection import Card, Collection
 from farfield.errors import FarfieldWarning, FileError, InputError, TableError, did_you_mean
 from farfield.io import beir, irds
-from farfield.io.files import Content, PathLike, load, name_of
+from farfield.io.files import Content, PathLike, Where, load, name_of
+from farfield.io.form import form_of, renamed
 from farfield.io.records import (
+    delimited_line,
     parquet_names,
     read_delimited,
     read_json,
     read_jsonl,
     read_parquet,
-    rename,
 )
-from farfield.io.text import Column, fields_of, read_columns, read_pairs
+from farfield.io.text import Column, fields_of, is_number, read_columns, read_pairs, shown
 from farfield.tables import Allocation, Corpus, Partition, PerQuery, Qrels, Queries, Run, Table
 
-__all__ = ["read", "read_collection", "read_corpus", "read_qrels", "read_queries", "read_run"]
+__all__ = [
+    "kind_of",
+    "read",
+    "read_collection",
+    "read_corpus",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+]
 
 T = TypeVar("T", bound=Table)
 
@@ -105,27 +114,45 @@ def read(path: PathLike, kind: type[T]) -> T:
 def kind_of(path: PathLike) -> type[Table]:
     """Tell from a file's content which table it holds, or raise if it could be several."""
     content = load(path)
-    if content.data[:4] == b"PAR1":
-        names = set(parquet_names(content))
-    elif content.data[:1] in (b"{", b"["):
-        first = content.first_line()
-        names = set(_json_object(first) or ())
-        if "_id" in names:  # both BEIR files have _id and text; a title marks documents
-            return Corpus if "title" in names else Queries
+    form = form_of(content)
+    names: list[str] = []
+    if form.kind == "parquet":
+        names = parquet_names(content)
+    elif form.kind == "array":
+        rows = read_json(content)
+        names = list(rows[0]) if rows and isinstance(rows[0], dict) else []
+    elif form.kind == "object":
+        names = list(_json_object(content.first_line()) or ())
+    elif form.kind == "header":
+        names = list(form.names)
     else:
-        fields = [field.decode(errors="replace") for field in _split(content.first_line())]
-        if len(fields) >= 5 and not _header(fields):
+        fields = fields_of(content.first_line())
+        if len(fields) >= 5 and is_number(fields[4]):
             return Run
-        if len(fields) == 4 and not _header(fields):
+        if len(fields) == 4 and is_number(fields[3]):
             return Qrels
-        names = set(rename(pl.DataFrame({f: [] for f in dict.fromkeys(fields)}), _NAMES).columns)
-    for kind in (PerQuery, Partition, Allocation, Run, Qrels, Queries, Corpus):
-        if set(kind.columns) <= names:
-            return kind
-    raise FileError(
-        os.fspath(path),
-        "it cannot be told what this file holds. Say it: run, qrels, queries or corpus (--kind).",
+    kinds = _kinds_with(names)
+    if len(kinds) == 1:
+        return kinds[0]
+    raise content.error(
+        "it cannot be told what this file holds. Say it: run, qrels, queries or corpus (--kind)."
     )
+
+
+def _kinds_with(names: list[str]) -> list[type[Table]]:
+    """Which tables have these columns?"""
+    if "_id" in names:  # both of BEIR's files have _id and text; a title marks documents
+        return [Corpus if "title" in names else Queries]
+    if "corpus-id" in names:  # BEIR calls a judgement a score
+        return [Qrels]
+    given = [*names, "score"] if "rank" in names and "score" not in names else names
+    tables: list[type[Table]] = [PerQuery, Partition, Allocation, Run, Qrels]
+    for kind in tables:
+        if set(kind.columns) <= set(renamed(given, list(kind.columns))):
+            return [kind]
+    open_tables: list[type[Table]] = [Queries, Corpus]
+    kinds = [k for k in open_tables if set(k.columns) <= set(renamed(given, list(k.columns)))]
+    return [Corpus] if len(kinds) > 1 and "title" in names else kinds
 
 
 # -- inside -------------------------------------------------------------------------------------
@@ -133,119 +160,130 @@ def kind_of(path: PathLike) -> type[Table]:
 
 def _read(path: PathLike, kind: type[T], make: Callable[[Any], T]) -> T:
     content = load(path)
-    if not len(content):
-        raise content.error("the file is empty. Expected at least one row.")
-    data, header = _rows(content, kind)
+    data, where = _rows(content, kind)
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             table = make(data)
     except TableError as error:
-        raise content.table_error(error, header) from None
+        raise content.table_error(error, where) from None
     for warning in said:  # say of which file it is true
-        text = f"{content.path}: {warning.message}"
-        warnings.warn(text, FarfieldWarning, stacklevel=4)
+        if issubclass(warning.category, FarfieldWarning):
+            text = f"{content.path}: {warning.message}"
+            warnings.warn(text, FarfieldWarning, stacklevel=3)
     if not len(table):
         raise content.error("there are no rows in it. Expected at least one.")
     return table
 
 
-def _rows(content: Content, kind: type[Table]) -> tuple[Any, bool]:
-    """What a table is made of, and whether a header line comes before the first row."""
+def _rows(content: Content, kind: type[Table]) -> tuple[Any, Where]:
+    """What a table is made of, and where in the file each row of it is."""
     wanted = list(kind.columns)
-    start = bytes(content.data[:64]).lstrip()
-    if start[:4] == b"PAR1":
-        return rename(read_parquet(content, wanted if not kind.open else None), wanted), False
-    if start[:1] == b"[":
-        return _from_array(content, kind), False
-    if start[:1] == b"{":
+    form = form_of(content)
+    if form.kind == "parquet":
+        return _ours(read_parquet(content, None if kind.open else wanted), kind), _row
+    if form.kind == "array":
+        return _from_array(content, kind), _row
+    if form.kind == "object":
         first = _json_object(content.first_line())
         if first is not None and not _is_nested(first):
-            return rename(_known(read_jsonl(content), kind), wanted), False
-        return _from_nested(content, kind), False
-    fields = _split(content.first_line())
-    if _header([field.decode(errors="replace") for field in fields]):
-        return _with_header(content, kind), True
+            return _ours(read_jsonl(content), kind), content.line_of
+        nested = _from_nested(content, kind)
+        return nested, partial(_nested_place, nested)
+    if form.kind == "header" and form.separator is not None:
+        frame = _ours(read_delimited(content, form.separator), kind)
+        line_of = partial(delimited_line, content, form.separator)
+        return _with_numbers(content, frame, kind, line_of), line_of
+    if form.kind == "header" and not kind.open:
+        return _headed(content, kind, list(form.names)), lambda row: content.line_of(row + 1)
     if kind is Run:
-        return _headless_run(content, len(fields)), False
+        return _headless_run(content), content.line_of
     if kind is Qrels:
-        return _headless_qrels(content, len(fields)), False
+        return _headless_qrels(content), content.line_of
     if kind in (Queries, Corpus):
-        return read_pairs(content, (wanted[0], wanted[1])), False
+        return read_pairs(content, (wanted[0], wanted[1])), content.line_of
     raise content.error(
         f"no header line. Expected parquet, jsonl, csv or tsv with columns {', '.join(wanted)}."
     )
 
 
-def _headless_run(content: Content, width: int) -> pl.DataFrame:
+def _row(row: int) -> str:
+    return f"row {row + 1}"
+
+
+def _headless_run(content: Content) -> pl.DataFrame:
+    width = len(fields_of(content.first_line()))
     if width == 3:
         columns = [Column("query_id", 0), Column("doc_id", 1), Column("rank", 2, "number")]
-        frame = read_columns(content, columns, layout="query document rank (MS MARCO)")
-        bad = (frame["rank"] != frame["rank"].floor()) | frame["rank"].is_infinite()
+        layout = "query document rank (MS MARCO)"
+        frame = read_columns(content, columns, layout=layout, exact=True)
+        bad = (frame["rank"] != frame["rank"].floor()) | ~frame["rank"].is_finite()
         if bad.any():
             row = int(bad.arg_true()[0])
             message = f"rank is {frame['rank'][row]}, expected a whole number."
             raise content.error(message, content.line_of(row))
         return frame
+    layout = _RUN_LINE + (
+        "; judgements have four fields: were the two files swapped?" if width == 4 else ""
+    )
     columns = [Column("query_id", 0), Column("doc_id", 2), Column("score", 4, "number")]
+    frame = read_columns(content, columns, layout=layout)
     _check_last_line(content, width)
-    return read_columns(content, columns, layout=_RUN_LINE)
+    return frame
 
 
-def _headless_qrels(content: Content, width: int) -> pl.DataFrame:
+def _headless_qrels(content: Content) -> pl.DataFrame:
+    width = len(fields_of(content.first_line()))
     if width == 3:
         columns = [Column("query_id", 0), Column("doc_id", 1), Column("relevance", 2, "number")]
-        return read_columns(content, columns, layout="query document relevance")
-    if width > 4:
-        raise content.error(
-            f"{width} fields in the first line. Expected judgements ({_QRELS_LINE}); "
-            "a run has six fields: were the two files swapped?",
-            line=content.line_of(0),
-        )
+        return read_columns(content, columns, layout="query document relevance", exact=True)
+    layout = _QRELS_LINE + (
+        "; a run has six fields: were the two files swapped?" if width > 4 else ""
+    )
     columns = [Column("query_id", 0), Column("doc_id", 2), Column("relevance", 3, "number")]
-    return read_columns(content, columns, layout=_QRELS_LINE)
+    return read_columns(content, columns, layout=layout, exact=True)
 
 
 def _check_last_line(content: Content, width: int) -> None:
     """A last line without an end and with fewer fields than the first was cut off in writing."""
-    size = len(content)
-    if content.data[size - 1 : size] == b"\n":
+    if content.data[-1:] == b"\n":
         return
     start = content.data.rfind(b"\n") + 1
-    last = fields_of(content.data[start:size])
-    if last and start and len(last) < width:
+    last = fields_of(content.data[start:].removesuffix(b"\r"))
+    if last and len(last) < width:
         raise content.error(
             f"the last line has {len(last)} fields and no end, the first line has {width}: "
             "the file is cut short. Get it again.",
-            line=content.data[:].count(b"\n") + 1,
+            line=bytes(content.data).count(b"\n") + 1,
         )
 
 
-def _with_header(content: Content, kind: type[Table]) -> pl.DataFrame:
-    first = content.first_line()
-    names = [field.decode(errors="replace").strip('"') for field in _split(first)]
-    renamed = rename(pl.DataFrame({name: [] for name in dict.fromkeys(names)}), list(kind.columns))
-    ours = renamed.columns
-    if b"," not in first and not kind.open and all(c in ours for c in kind.columns):
-        columns = [
-            Column(name, ours.index(name), "id" if dtype == pl.String else "number")
-            for name, dtype in kind.columns.items()
-        ]
-        return read_columns(content, columns, layout=" ".join(names), header=True)
-    frame = rename(read_delimited(content, "," if b"," in first else "\t"), list(kind.columns))
-    return _with_numbers(content, _known(frame, kind), kind)
+def _headed(content: Content, kind: type[Table], names: list[str]) -> pl.DataFrame:
+    """Read columns that are separated by blanks and named in the first line."""
+    ours = renamed(names, list(kind.columns))
+    wanted = dict(kind.columns)
+    if kind is Run and "score" not in ours:
+        wanted["rank"] = pl.Float64
+    columns = [
+        Column(name, ours.index(name), "id" if dtype == pl.String else "number")
+        for name, dtype in wanted.items()
+        if name in ours
+    ]
+    return read_columns(content, columns, layout=" ".join(names), header=True)
 
 
-def _with_numbers(content: Content, frame: pl.DataFrame, kind: type[Table]) -> pl.DataFrame:
+def _with_numbers(
+    content: Content, frame: pl.DataFrame, kind: type[Table], where: Callable[[int], int]
+) -> pl.DataFrame:
     """Turn the texts of columns that hold numbers into numbers."""
     numeric = [name for name, dtype in kind.columns.items() if dtype != pl.String]
     for name in [*numeric, *(["rank"] if kind is Run else [])]:
         if name in frame.columns:
-            numbers = frame[name].str.strip_chars().cast(pl.Float64, strict=False)
+            numbers = frame[name].str.strip_chars(" ").cast(pl.Float64, strict=False)
             if numbers.null_count():
                 row = int(numbers.is_null().arg_true()[0])
-                message = f"{name} is {frame[name][row]!r}, which is not a number."
-                raise content.error(message, content.line_of(row, header=True))
+                message = f"{name} is {shown(frame[name][row])}, which is not a number."
+                raise content.error(message, where(row))
             frame = frame.with_columns(numbers)
     return frame
 
@@ -254,13 +292,16 @@ def _from_array(content: Content, kind: type[Table]) -> pl.DataFrame:
     rows = read_json(content)
     if not all(isinstance(row, dict) for row in rows):
         raise content.error("expected a list of objects, one for each row.")
-    return rename(_known(kind._to_frame(rows), kind), list(kind.columns))
+    try:
+        return _ours(kind._to_frame(rows), kind)
+    except TableError as error:
+        raise content.error(error.message) from None
 
 
-def _from_nested(content: Content, kind: type[Table]) -> Any:
+def _from_nested(content: Content, kind: type[Table]) -> dict[str, dict[str, Any]]:
     nested = read_json(content)
     if kind in (Run, Qrels) and _is_nested(nested):
-        return nested
+        return nested  # type: ignore[no-any-return]
     names = ", ".join(kind.columns)
     expected = f"one object per line with {names}"
     if kind in (Run, Qrels):
@@ -268,13 +309,22 @@ def _from_nested(content: Content, kind: type[Table]) -> Any:
     raise content.error(f"expected {expected}.")
 
 
-def _known(frame: pl.DataFrame, kind: type[Table]) -> pl.DataFrame:
-    """Leave out columns that other tools write beside ours: a run's tag, a qrels' iteration."""
-    ignored = {"rank", "tag", "run", "iteration", "iter", "Q0", "q0", "system"}
-    if kind is Run and "score" not in frame.columns:
+def _nested_place(nested: dict[str, dict[str, Any]], row: int) -> str:
+    pairs = ((query, doc) for query, documents in nested.items() for doc in documents)
+    query, doc = next(islice(pairs, row, None))
+    return f"query {query!r}, document {doc!r}"
+
+
+def _ours(frame: pl.DataFrame, kind: type[Table]) -> pl.DataFrame:
+    """Call columns as we do, and leave out what other tools write beside them: a run's tag …"""
+    names = renamed(frame.columns, list(kind.columns))
+    frame = frame.rename(dict(zip(frame.columns, names, strict=True)))
+    if kind.open:
+        return frame
+    ignored = {"", "rank", "tag", "run", "iteration", "iter", "Q0", "q0", "system"}
+    if kind is Run and "score" not in names:
         ignored -= {"rank"}
-    drop = [c for c in frame.columns if c in ignored and c not in kind.columns]
-    return frame if kind.open else frame.drop(drop)
+    return frame.drop(name for name in names if name in ignored and name not in kind.columns)
 
 
 def _is_nested(value: dict[str, Any]) -> bool:
@@ -287,20 +337,6 @@ def _json_object(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-_NAMES = ["query_id", "doc_id", "relevance", "score", "text", "system", "measure", "value", "fold"]
-_HEADERS = {"query_id", "query-id", "qid", "doc_id", "corpus-id", "docid", "docno", "pid", "_id"}
-_HEADERS |= {"fold", "role", "system", "measure", "source", "budget", "text", "relevance", "id"}
-
-
-def _split(line: bytes) -> list[bytes]:
-    """Split a first line, which may be a header of any kind."""
-    return fields_of(line.replace(b",", b"\t") if b"," in line and b"\t" not in line else line)
-
-
-def _header(fields: list[str]) -> bool:
-    return len(_HEADERS & {field.strip('"') for field in fields}) >= 2
 
 
 def _card(path: Path) -> Card:

@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from math import isinf
+from typing import Any, NoReturn
 
 import polars as pl
 
-from farfield.errors import FileError
-from farfield.io.files import Content
-from farfield.io.text import _shown
+from farfield.io.files import Content, first_sentence
+from farfield.io.text import shown
 
-__all__ = ["parquet_names", "read_delimited", "read_json", "read_jsonl", "read_parquet", "rename"]
-
-#: What people call our columns.
-_CALLED = {
-    "query_id": ("query-id", "qid", "query", "topic", "q_id", "topic_id"),
-    "doc_id": ("corpus-id", "docid", "docno", "pid", "doc", "passage_id", "document_id"),
-    "relevance": ("rel", "label", "score", "grade", "judgement", "judgment"),
-    "score": ("sim", "similarity"),
-    "text": ("query", "contents", "passage", "body"),
-}
+__all__ = [
+    "delimited_line",
+    "parquet_names",
+    "read_delimited",
+    "read_json",
+    "read_jsonl",
+    "read_parquet",
+]
 
 # Half of a character that only exists in pairs: polars would read it as NUL.
 _LONE_SURROGATE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
+# Objects inside objects, some hundreds deep, overflow the stack of polars, which ends the process.
+_DEEP = (b"}" * 64, b"]" * 64, b"}]" * 32)
 
 
-def rename(frame: pl.DataFrame, wanted: list[str]) -> pl.DataFrame:
-    """Give columns known under another name ours; ``_id`` is the id of what the table holds."""
-    names: dict[str, str] = {}
-    for name in wanted:
-        called = (*_CALLED.get(name, ()), "_id", "id") if name == wanted[0] else _CALLED.get(name)
-        other = next((c for c in called or () if c in frame.columns and c not in names), None)
-        if name not in frame.columns and other is not None:
-            names[other] = name
-    return frame.rename(names)
+# -- parquet ------------------------------------------------------------------------------------
 
 
 def read_parquet(content: Content, columns: list[str] | None = None) -> pl.DataFrame:
-    """Read a parquet file: all columns, or those of ``columns`` that it has."""
+    """Read a parquet file: all columns, or those of ``columns`` if it has them all."""
     held = parquet_names(content)
     chosen = columns if columns is not None and all(name in held for name in columns) else held
     with _parquet_errors(content):
@@ -59,72 +52,186 @@ def parquet_names(content: Content) -> list[str]:
 
 
 def _scan_parquet(content: Content) -> pl.LazyFrame:
-    source: Any = content.path if content.plain else io.BytesIO(content.data)
-    return pl.scan_parquet(source, glob=False)
+    return pl.scan_parquet(content.source, glob=False)
 
 
 @contextmanager
 def _parquet_errors(content: Content) -> Iterator[None]:
+    if content.data[-4:] != b"PAR1":
+        raise content.error("the parquet data is cut short. Get the file again.")
     try:
         yield
     except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
-        raise content.error(f"the parquet data cannot be read: {_first(error)}.") from error
+        message = f"the parquet data cannot be read: {first_sentence(error)}. Get the file again."
+        raise content.error(message) from error
+
+
+# -- JSON ---------------------------------------------------------------------------------------
 
 
 def read_jsonl(content: Content) -> pl.DataFrame:
-    """Read one JSON object per line; objects inside (BEIR's metadata) become columns."""
-    if _LONE_SURROGATE.search(content.data):
-        raise _blame_json(content, "half of a surrogate pair")
+    """Read one JSON object per line; the entries of BEIR's ``metadata`` become columns.
+
+    Of an entry that an object has twice, the first counts.
+    """
+    data = bytes(content.data)
+    if any(data.find(brackets) >= 0 for brackets in _DEEP):
+        raise content.error("objects in objects, too many to be read. Flatten them.")
+    if (b"\\ud" in data or b"\\uD" in data) and _LONE_SURROGATE.search(data):
+        _blame_json(content)
     try:
-        frame = pl.read_ndjson(io.BytesIO(content.data), infer_schema_length=None)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _blame_json(content, _first(error)) from error
-    for name in frame.columns:
-        dtype = frame[name].dtype
-        if isinstance(dtype, pl.Struct):
-            inner = [field.name for field in dtype.fields]
-            taken = [i for i in inner if i in frame.columns]
-            frame = frame.unnest(name) if not taken else frame
+        frame = pl.read_ndjson(io.BytesIO(data), infer_schema_length=None)
+    except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
+        _blame_json(content)
+        reason = first_sentence(error)
+        raise content.error(f"cannot be read as JSON, one object per line: {reason}.") from error
+    metadata = frame.schema.get("metadata")
+    if isinstance(metadata, pl.Struct):
+        inner = {field.name for field in metadata.fields}
+        if not inner & (set(frame.columns) - {"metadata"}):
+            return frame.unnest("metadata")
     return frame
 
 
 def read_json(content: Content) -> Any:
     """Read a whole JSON document."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for at, name in enumerate(names) if name in names[:at])
+            raise content.error(f"{twice!r} appears twice in one object. Keep one of them.")
+        return made
+
     try:
-        return json.loads(bytes(content.data), parse_constant=float)
+        return json.loads(content.text(), parse_constant=float, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
-        raise content.error(f"this is not JSON: {error}.", line) from error
+        raise content.error(f"this is not JSON: {first_sentence(error)}.", line) from error
+
+
+def _blame_json(content: Content) -> None:
+    """Raise for the first line that is not a JSON object, if there is one."""
+    for number, line in content.lines():
+        try:
+            value = json.loads(
+                line.decode(), parse_constant=_refuse, parse_float=_float, parse_int=_int
+            )
+            json.dumps(value, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            message = f"{shown(line)} is not JSON ({error}). Expected one object per line."
+            raise content.error(message, number) from None
+        if not isinstance(value, dict):
+            message = f"{shown(line)} is not an object. Expected one {{…}} per line."
+            raise content.error(message, number)
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text} is too large, or no number at all")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if isinf(value):
+        _refuse(text)
+    return value
+
+
+def _int(text: str) -> int:
+    value = int(text)
+    if abs(value) >= 2**127:
+        _refuse(shown(text))
+    return value
+
+
+# -- csv and tsv --------------------------------------------------------------------------------
 
 
 def read_delimited(content: Content, separator: str) -> pl.DataFrame:
-    """Read a table with a header line, separated by commas or tabs."""
+    """Read a table with a header line; all columns are texts.
+
+    Fields between commas may stand in quotes; between tabs, quotes are characters like others.
+    """
+    frame = _delimited_fast(content, separator)
+    return _delimited(content, separator) if frame is None else frame
+
+
+def delimited_line(content: Content, separator: str, row: int) -> int:
+    """Return the number of the line in which a row of :func:`read_delimited` starts."""
+    for at, (number, _) in enumerate(_records(content, separator)):
+        if at == row + 1:
+            return number
+    raise IndexError(row)
+
+
+def _delimited_fast(content: Content, separator: str) -> pl.DataFrame | None:
+    """Let polars read a table in which every line is a row; ``None`` if it is not so simple."""
+    data = bytes(content.data)
+    if data.count(b"\r") > data.count(b"\r\n") or (separator == "," and b'"' in data):
+        return None
     try:
-        return pl.read_csv(
-            io.BytesIO(content.data),
+        frame = pl.read_csv(
+            data,
             separator=separator,
             infer_schema=False,
-            quote_char='"' if separator == "," else None,
+            quote_char=None,
             empty_string_is_null=False,
         )
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise content.error(f"the table cannot be read: {_first(error)}.") from error
+    except pl.exceptions.PolarsError:
+        return None
+    # A line with a field too many raises; one with a field too few shows in the sum.
+    complete = data.count(separator.encode()) == (len(frame) + 1) * (frame.width - 1)
+    named = list(frame.columns) == content.first_line().decode().split(separator)
+    return frame if complete and named else None
 
 
-def _blame_json(content: Content, why: str) -> FileError:
-    """Find the first line that is not a JSON object."""
-    for number, line in content.lines():
+def _delimited(content: Content, separator: str) -> pl.DataFrame:
+    records = _records(content, separator)
+    _, names = next(records)
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if twice:
+        raise content.error(f"the column {twice[0]!r} is there twice.", 1)
+    rows = []
+    for number, fields in records:
+        if len(fields) != len(names):
+            raise content.error(
+                f"{len(fields)} field{'' if len(fields) == 1 else 's'}, but the header names "
+                f"{len(names)}: {', '.join(names)}.",
+                number,
+            )
+        rows.append(fields)
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return pl.DataFrame(
+        {
+            name: pl.Series(column, dtype=pl.String)
+            for name, column in zip(names, columns, strict=True)
+        }
+    )
+
+
+def _records(content: Content, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (number of its first line, fields) of the header and every row."""
+    if separator == "\t":
+        for number, line in content.lines(blanks=b" "):
+            try:
+                yield number, line.decode().split("\t")
+            except UnicodeDecodeError as error:
+                message = f"{shown(line)} is not UTF-8 ({error.reason}). Convert the file to UTF-8."
+                raise content.error(message, number) from None
+        return
+    text = content.text()
+    limit = csv.field_size_limit()
+    csv.field_size_limit(max(limit, len(text)))  # a document may be long
+    try:
+        reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
+        number = 1
         try:
-            value = json.loads(line)
-            json.dumps(value, ensure_ascii=False).encode()
-        except (ValueError, RecursionError) as error:
-            message = f"{_shown(line)} is not JSON ({error}). Expected one object per line."
-            return content.error(message, number)
-        if not isinstance(value, dict):
-            message = f"{_shown(line)} is not an object. Expected one {{…}} per line."
-            return content.error(message, number)
-    return content.error(f"cannot be read as JSON, one object per line: {why}.")
-
-
-def _first(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")
+            for fields in reader:
+                if any(field.strip(" ") for field in fields) or len(fields) > 1:
+                    yield number, fields
+                number = reader.line_num + 1
+        except csv.Error as error:
+            raise content.error(f"this is not csv: {error}.", number) from None
+    finally:
+        csv.field_size_limit(limit)

@@ -19,9 +19,9 @@ conversation) they are not independent, and an interval that pretends they are i
 ``clusters`` takes one label per query; whole clusters are then drawn, and the mean is the ratio
 of their sums. The mean itself does not change.
 
-Inside, imports go one way: ``frames`` uses ``significance``, ``effects`` and ``bootstrap``; these
-and ``ranks`` use ``units``, and all use ``checks``. scipy and polars are imported where they are
-used, so that a mean needs neither.
+Inside, imports go one way: ``frames`` uses ``pivot``, ``significance``, ``effects`` and
+``bootstrap``; the last three and ``ranks`` use ``units``, and all use ``checks``. scipy and polars
+are imported where they are used, so that a mean needs neither.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def mean(
     queries every method's interval is too narrow for a skewed measure.
     """
     intervals = Intervals(level, method, resamples, seed)
-    return intervals.estimates(Units.of(finite(values, "values", 1)[None, :], clusters))[0]
+    return intervals.estimates(sample(values, "values", clusters))[0]
 
 
 def means(

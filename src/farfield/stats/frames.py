@@ -47,7 +47,8 @@ def summarise(
         rows = table.values[cells].compress(queries, axis=1)
         units = Units.of(rows, table.labels(clusters, queries))
         low, high = intervals.of(units)
-        parts.append((cells, {"mean": units.centre, "low": low, "high": high, "n": units.n}))
+        n = np.full(len(rows), units.n)
+        parts.append((cells, {"mean": units.centre, "low": low, "high": high, "n": n}))
     return table.named(parts)
 
 
@@ -128,7 +129,7 @@ def contrasts(
             "ties": units.n - wins - losses,
             "losses": losses,
             "detectable": detectable(units, power, alpha),
-            "n": units.n,
+            "n": np.full(len(rows), units.n),
         }
         parts.append(((system, measure), columns))
     found = table.named(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Cells: TypeAlias = tuple[Integers, Integers]  # systems and measures, by number
 
 _COLUMNS = ("query_id", "system", "measure", "value")
-_TABLE = "per-query table"
+_fault = partial(TableError, table="per-query table")
 
 
 class HasFrame(Protocol):
@@ -31,7 +32,7 @@ class HasFrame(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Pivot:
     """A per-query table as one array; systems and measures as they appear, queries sorted.
 
@@ -123,63 +124,48 @@ def _from_blocks(frame: pl.DataFrame) -> Pivot | None:
 
     That is how most tables come, and to see it is many times faster than to look up every row.
     """
-    query, system, measure, values = frame.select(_COLUMNS)
+    query, system, measure, value = frame.select(_COLUMNS)
     falls = (query.slice(1) <= query.head(-1)).arg_true()
     n = int(falls[0]) + 1 if len(falls) else len(query)
-    ends = (system.slice(1) != system.head(-1)) | (measure.slice(1) != measure.head(-1))
-    if len(query) % n or ((ends.arg_true() + 1) % n != 0).any():
+    if len(query) % n or (query.slice(n) != query.head(-n)).any():
         return None
+    ends = (system.slice(1) != system.head(-1)) | (measure.slice(1) != measure.head(-1))
     heads = system.gather_every(n), measure.gather_every(n)
     systems, measures = (names.unique(maintain_order=True).to_list() for names in heads)
-    complete = list(zip(*heads, strict=True)) == list(product(systems, measures))
-    if not complete or (query.slice(n) != query.head(-n)).any():
+    if (
+        ((ends.arg_true() + 1) % n != 0).any()
+        or len(systems) * len(measures) * n != len(query)
+        or list(zip(*heads, strict=True)) != list(product(systems, measures))
+    ):
         return None
     shape = len(systems), len(measures), n
-    return Pivot(
-        systems=systems,
-        measures=measures,
-        queries=query.head(n),
-        values=values.to_numpy().reshape(shape),
-        present=np.ones(shape, dtype=np.bool_),
-    )
+    values = value.to_numpy().reshape(shape)
+    return Pivot(systems, measures, query.head(n), values, np.ones(shape, dtype=np.bool_))
 
 
 def _from_rows(frame: pl.DataFrame) -> Pivot:
     """Put every row of a table in its place, whatever their order."""
     import polars as pl
 
-    labels = [
-        frame["system"].unique(maintain_order=True),
-        frame["measure"].unique(maintain_order=True),
-        frame["query_id"].unique().sort(),
-    ]
+    systems, measures = (frame[x].unique(maintain_order=True) for x in ("system", "measure"))
+    queries = frame["query_id"].unique().sort()
     # An Enum is a dictionary encoding in an order of our choosing.
-    codes = [
-        frame[x.name].cast(pl.Enum(x)).to_physical().to_numpy().astype(np.intp) for x in labels
-    ]
-    shape = tuple(map(len, labels))
-    places = np.ravel_multi_index(codes, shape)
+    codes = [frame[x.name].cast(pl.Enum(x)).to_physical() for x in (systems, measures, queries)]
+    shape = len(systems), len(measures), len(queries)
+    places = np.ravel_multi_index(tuple(x.to_numpy().astype(np.intp) for x in codes), shape)
     values, present = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
     values.ravel()[places] = frame["value"].to_numpy()
     present.ravel()[places] = True
     if np.count_nonzero(present) != len(places):
         _, first, which = np.unique(places, return_index=True, return_inverse=True)
         row = int(np.argmax(first[which] != np.arange(len(places))))
-        raise TableError(
+        raise _fault(
             f"a second value for {_cell(frame, row)}, where one is expected. Remove one of the "
             "two rows.",
             row=row,
             first_row=int(first[which[row]]),
-            table=_TABLE,
         )
-    systems, measures, queries = labels
-    return Pivot(
-        systems=systems.to_list(),
-        measures=measures.to_list(),
-        queries=queries,
-        values=values,
-        present=present,
-    )
+    return Pivot(systems.to_list(), measures.to_list(), queries, values, present)
 
 
 def _checked(per_query: pl.DataFrame | HasFrame) -> pl.DataFrame:
@@ -194,39 +180,33 @@ def _checked(per_query: pl.DataFrame | HasFrame) -> pl.DataFrame:
         )
     for column in _COLUMNS:
         if column not in frame.columns:
-            raise TableError(
+            raise _fault(
                 f"there is no column {column!r} among {', '.join(frame.columns) or 'none'}; "
                 f"{', '.join(_COLUMNS)} are expected. Rename the columns."
-                f"{did_you_mean(column, frame.columns)}",
-                table=_TABLE,
+                f"{did_you_mean(column, frame.columns)}"
             )
     if frame.height == 0:
-        raise TableError(
-            "there are no rows, and a mean of nothing does not exist. Give at least one row.",
-            table=_TABLE,
+        raise _fault(
+            "there are no rows, and a mean of nothing does not exist. Give at least one row."
         )
     dtype = frame["value"].dtype
     if not (dtype.is_numeric() or dtype == pl.Boolean):
-        raise TableError(
-            f"the column 'value' holds {dtype}, where numbers are expected. Cast it.", table=_TABLE
-        )
+        raise _fault(f"the column 'value' holds {dtype}, where numbers are expected. Cast it.")
     values = frame["value"].cast(pl.Float64)
-    finite = values.is_finite().fill_null(value=False)
-    if not finite.all():
-        row = int(finite.arg_min())
-        raise TableError(
+    bad = ~values.is_finite().fill_null(value=False)
+    if bad.any():
+        row = int(bad.arg_true()[0])
+        raise _fault(
             f"the value of {_cell(frame, row)} is {frame['value'][row]}, where a finite number is "
             "expected. Score the query or leave it out of every system.",
             row=row,
-            table=_TABLE,
         )
     names = [frame[name].cast(pl.String) for name in ("system", "measure", "query_id")]
     for name in names:
         if name.null_count():
-            raise TableError(
+            raise _fault(
                 f"{name.name} is missing, where a name is expected. Name it or remove the row.",
                 row=name.is_null().arg_max(),
-                table=_TABLE,
             )
     return pl.DataFrame([*names, values])
 

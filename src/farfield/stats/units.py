@@ -98,9 +98,9 @@ class Units:
         return skew(moves - moves.mean(axis=1, keepdims=True))
 
 
-def sample(values: npt.ArrayLike, name: str) -> Units:
-    """Return the queries of a single column."""
-    return Units.of(finite(values, name, 1)[None, :])
+def sample(values: npt.ArrayLike, name: str, clusters: npt.ArrayLike | None = None) -> Units:
+    """Return the units of a single column, checked."""
+    return Units.of(finite(values, name, 1)[None, :], clusters)
 
 
 def blocks(rows: int, columns: int) -> Iterator[tuple[int, int]]:
