@@ -26,8 +26,8 @@ GROUND = [
     "registry",
     "judged",
 ]
-FAMILIES = ["measures"]
-ABOVE = ["stats", "lab", "questions", "demo", "cli", "__main__"]
+FAMILIES = ["measures", "fusions"]
+ABOVE = ["stats", "lab", "similarity", "figures", "questions", "demo", "cli", "__main__"]
 ROOMS = [*GROUND, *FAMILIES, *ABOVE]
 
 

@@ -29,7 +29,7 @@ _NONE = np.empty(0, dtype=np.int64)
 # Rows in a block, so that a call into polars costs little beside its work; and rows that are
 # sorted at a time when looking for duplicates, so that they stay in the first-level cache.
 _BLOCK = 131_072
-_SORTED = 4_096
+_SORTED = 1_024
 
 
 def check_ties(ties: str) -> Ties:

@@ -335,9 +335,11 @@ class Run(Table):
 
     def find(self, doc_ids: pl.Series) -> tuple[npt.NDArray[np.int64], pl.Series]:
         """Where any of these documents is ranked: places among the ranked rows, and the ids."""
-        rows = self._given_docs.is_in(doc_ids.unique().implode()).arg_true()
-        places = self._ranked.places_of(rows.to_numpy().astype(np.int64))
-        return places, self._given_docs.gather(rows)
+        given = self._given_docs.alias("doc_id").to_frame().lazy().with_row_index("row")
+        wanted = doc_ids.unique().to_frame("doc_id").lazy()
+        found = given.join(wanted, on="doc_id", how="semi").collect(engine="streaming")
+        places = self._ranked.places_of(found["row"].to_numpy().astype(np.int64))
+        return places, found["doc_id"]
 
     def named(self, name: str) -> Run:
         """Return the same run under another name."""

@@ -21,6 +21,7 @@ from farfield.cli.options import (
     RunFiles,
     Seed,
     Ties,
+    one_thread_for_algebra,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def compare(
     seed: Seed = 0,
 ) -> None:
     """Do runs differ from a baseline? Differences with intervals, tests, wins and losses."""
+    one_thread_for_algebra()
     from farfield import io, progress
     from farfield.questions import compare as question
     from farfield.questions.evaluate import DEFAULT_MEASURES

@@ -17,6 +17,7 @@ from farfield.cli.options import (
     RunFiles,
     Seed,
     Ties,
+    one_thread_for_algebra,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def evaluate(
     A judged query that a run lacks counts as 0. Runs are TREC, MS MARCO, JSON, csv or parquet
     files, also compressed; a run is called after its file.
     """
+    one_thread_for_algebra()
     from farfield import io, progress
     from farfield.questions import evaluate as question
 

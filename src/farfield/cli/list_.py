@@ -10,7 +10,7 @@ import typer
 from farfield.cli import show
 from farfield.cli.options import Json
 
-FAMILIES = ("measures",)
+FAMILIES = ("measures", "fusions")
 
 
 def list_(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 __all__ = [
     "DropSelf",
+    "FigureFile",
     "Json",
     "Level",
     "Measures",
@@ -19,6 +21,7 @@ __all__ = [
     "RunFiles",
     "Seed",
     "Ties",
+    "one_thread_for_algebra",
 ]
 
 QrelsFile = Annotated[
@@ -46,6 +49,10 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Write the table to this .csv, .jsonl or .parquet."),
 ]
+FigureFile = Annotated[
+    Path | None,
+    typer.Option("--figure", help="Draw the result into this .html, which opens in any browser."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Ties = Annotated[
     str,
@@ -60,3 +67,8 @@ DropSelf = Annotated[
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Resamples = Annotated[int, typer.Option(help="Bootstrap resamples.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+
+
+def one_thread_for_algebra() -> None:
+    """Keep numpy from starting threads, which would only wait; call before it is imported."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,0 +1,64 @@
+"""Figures: one look for all of them, and one way to save them.
+
+Questions draw themselves (``answer.figure()``) with what is here. Colours are told apart without
+colour vision (Okabe and Ito 2008), and every series has its own marker or dash as well.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farfield.errors import FileError
+from farfield.io.files import replacing
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+__all__ = ["COLOURS", "DASHES", "MARKERS", "new", "save", "style"]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D", "#8C6D00")
+MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+
+def new(title: str, *, x: str = "", y: str = "", height: int = 480) -> go.Figure:
+    """Return an empty figure in our style."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    figure.update_layout(
+        title={"text": title, "x": 0, "xanchor": "left"},
+        template="plotly_white",
+        colorway=list(COLOURS),
+        font={"family": "system-ui, sans-serif", "size": 14},
+        height=height,
+        margin={"l": 70, "r": 30, "t": 60, "b": 60},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "xanchor": "right", "x": 1},
+        xaxis_title=x,
+        yaxis_title=y,
+    )
+    return figure
+
+
+def style(number: int) -> dict[str, Any]:
+    """Return colour, marker and dash of the series with this number."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "symbol": MARKERS[number % len(MARKERS)],
+        "dash": DASHES[number % len(DASHES)],
+    }
+
+
+def save(figure: go.Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure to one HTML file that needs no network, or to plotly's JSON."""
+    suffix = Path(path).suffix
+    if suffix == ".html":
+        text = figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
+    elif suffix == ".json":
+        text = figure.to_json()
+    else:
+        raise FileError(path, f"the suffix {suffix!r} stands for no figure. Use .html or .json.")
+    with replacing(path) as file:
+        file.write(text.encode())

@@ -1,0 +1,69 @@
+"""Reciprocal rank fusion, in the dialects that engines speak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from farfield.errors import SpecError
+from farfield.fusions.base import Floats, Fusion, Lists
+
+__all__ = ["DIALECTS", "rrf"]
+
+
+class Dialect(NamedTuple):
+    """What an engine takes for granted."""
+
+    k: int
+    first_rank: int
+    window: int | None = None  # how deep it looks; 0: as deep as the results asked for
+    weigh_rank: bool = False  # does a weight divide the rank, in place of multiplying the score?
+
+
+DIALECTS = {
+    "cormack": Dialect(60, 1),
+    "pyserini": Dialect(60, 1, window=1000),
+    "elasticsearch": Dialect(60, 1, window=0),
+    "chroma": Dialect(60, 0),
+    "qdrant": Dialect(2, 0, weigh_rank=True),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class rrf(Fusion):
+    """Sum of weight / (k + rank) over the lists that have the document.
+
+    ``dialect`` sets the constant, the first rank and the window as an engine does: ``cormack``
+    (Cormack et al. 2009: 60, ranks from 1, whole lists), ``pyserini`` (1,000 of each list),
+    ``elasticsearch`` (as many of each list as results are asked for; OpenSearch and Pinecone count
+    the same way), ``chroma`` (ranks from 0), ``qdrant`` (k = 2, ranks from 0, and weights that
+    divide the rank: 1 / ((rank + 1) / weight + k - 1)). ``k`` and ``depth`` override it.
+
+    Relations: interpolate uses scores as well, and can be tuned; rrf needs neither scores nor
+    labels.
+    """
+
+    k: int | None = None
+    dialect: Literal["cormack", "pyserini", "elasticsearch", "chroma", "qdrant"] = "cormack"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is not None and self.k < 1:
+            raise SpecError(f"k is {self.k}, expected 1, 2, 3 …")
+
+    def _depth(self, k: int | None) -> int | None:
+        window = DIALECTS[self.dialect].window
+        return self.depth if self.depth is not None else k if window == 0 else window
+
+    def _points(self, lists: Lists, number: int, k: int | None) -> Floats:
+        spoken = DIALECTS[self.dialect]
+        constant = spoken.k if self.k is None else self.k
+        weight = self._weight(number)
+        if spoken.weigh_rank:
+            if weight == 0:
+                return np.zeros(len(lists.rank))
+            return np.asarray(1.0 / (lists.rank / weight + (constant - 1)), dtype=np.float64)
+        ranks = lists.rank + (spoken.first_rank - 1.0)
+        return np.asarray(weight / (constant + ranks), dtype=np.float64)
