@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import io
 import json
 import math
 import os
@@ -17,7 +16,6 @@ import re
 import subprocess
 import sys
 import warnings
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,8 @@ from hypothesis import strategies as st
 import farfield
 from farfield.errors import FileError, InputError
 
-MEASURES = ["nDCG@10", "RR", "R@5", "AP"]
+# Made once: reading a spec takes longer than evaluating a small run.
+MEASURES = [farfield.measures.parse(text) for text in ("nDCG@10", "RR", "R@5", "AP")]
 
 # -- what is right ------------------------------------------------------------------------------
 
@@ -103,6 +102,11 @@ def parse_run(data: bytes) -> Rows:
             if not math.isfinite(rank) or rank != int(rank):
                 raise Refused(at)
         rows = [(at, query, doc, -rank) for at, query, doc, rank in rows]
+    check_rows(rows)
+    return rows
+
+
+def check_rows(rows: Rows) -> None:
     for at, _, _, score in rows:
         if math.isnan(score):
             raise Refused(at)
@@ -111,7 +115,6 @@ def parse_run(data: bytes) -> Rows:
         if (query, doc) in seen:
             raise Refused(at)
         seen.add((query, doc))
-    return rows
 
 
 def parse_qrels(data: bytes) -> dict[str, dict[str, int]]:
@@ -227,7 +230,9 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
             lines[one], lines[other] = lines[other], lines[one]
             made = bytearray(b"\n".join(lines))
         elif accident == 8:  # every separator, or every line end, becomes another
-            old, new = rng.choice(((b" ", b"\t"), (b" ", b"  "), (b"\n", b"\r\n"), (b"\n", b"\n\n")))
+            old, new = rng.choice(
+                ((b" ", b"\t"), (b" ", b"  "), (b"\n", b"\r\n"), (b"\n", b"\n\n"))
+            )
             made = bytearray(bytes(made).replace(old, new))
     return bytes(made)
 
@@ -281,7 +286,7 @@ def sources() -> list[bytes]:
     return [*(real_runs() or [made_up(rng), made_up(rng)]), made_up(rng), five, marco]
 
 
-def pytest_seeds(total: int, parts: int) -> list[range]:
+def shares(total: int, parts: int) -> list[range]:
     """Seeds in parts, so that they can be shared among processes."""
     return [range(at * total // parts, (at + 1) * total // parts) for at in range(parts)]
 
@@ -290,21 +295,237 @@ def case_name(seeds: range) -> str:
     return f"{seeds.start}-{seeds.stop - 1}"
 
 
-# -- runs ---------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def of_case(seed: int, data: bytes) -> Iterator[None]:
+    """Say which case failed."""
+    try:
+        yield
+    except BaseException as error:
+        raise AssertionError(f"seed {seed}: {data!r}") from error
 
 
-@pytest.mark.parametrize("seeds", pytest_seeds(8000, 20), ids=case_name)
+# -- runs and judgements ------------------------------------------------------------------------
+
+
+def check_run(path: Path, data: bytes, qrels: dict[str, dict[str, int]], table: Any) -> None:
+    path.write_bytes(data)
+    agree(path, outcome(path, table, path), lambda: values_of(qrels, parse_run(data)))
+
+
+@pytest.mark.parametrize("seeds", shares(8000, 20), ids=case_name)
 def test_damaged_runs(seeds: range, sources: list[bytes], tmp_path: Path) -> None:
-    path = tmp_path / "a.run"
     judged = [judgements_for(data, random.Random(2)) for data in sources]
     tables = [farfield.Qrels(qrels) for qrels in judged]
     for seed in seeds:
         rng = random.Random(seed)
         which = rng.randrange(len(sources))
         data = damaged(sources[which], rng)
+        with of_case(seed, data):
+            check_run(tmp_path / "a.run", data, judged[which], tables[which])
+
+
+@pytest.mark.parametrize("seeds", shares(1200, 3), ids=case_name)
+def test_damaged_judgements(seeds: range, sources: list[bytes], tmp_path: Path) -> None:
+    path = tmp_path / "a.qrels"
+    run = farfield.Run({"1": {"1": 3.0, "2": 2.0, "3": 1.0}, "2": {"1": 1.0}})
+    rows = [(0, "1", "1", 3.0), (0, "1", "2", 2.0), (0, "1", "3", 1.0), (0, "2", "1", 1.0)]
+    made = [(q, d, r) for q in (1, 2, 3) for d, r in ((1, 0), (2, 1), (3, 2), (4, -1), (5, 1))]
+    four = "".join(f"{q} 0 {d} {r}\n" for q, d, r in made).encode()
+    three = "".join(f"{q}\t{d}\t{r}\n" for q, d, r in made).encode()
+    for seed in seeds:
+        rng = random.Random(seed)
+        data = damaged(rng.choice((four, four, three)), rng)
         path.write_bytes(data)
-        got = outcome(path, tables[which], path)
+        with of_case(seed, data):
+            got = outcome(path, path, run)
+            agree(path, got, lambda data=data: values_of(parse_qrels(data), rows))
+
+
+words = st.sampled_from(
+    [token.decode() for token in NASTY if token.decode(errors="ignore").strip()]
+)
+numbers = st.one_of(st.floats().map(repr), st.integers(-5, 5).map(str), st.decimals().map(str))
+ids = st.one_of(st.integers(1, 4).map(str), words, st.text(min_size=1, max_size=3))
+blanks = st.sampled_from([" ", "\t", "  ", " \t "])
+rows_of_text = st.lists(
+    st.tuples(
+        ids, blanks, words | st.just("Q0"), blanks, ids, blanks, ids, blanks, numbers | words,
+        st.sampled_from(["", " tag", "\ttag", " two words", " "]),
+        st.sampled_from(["\n", "\n", "\r\n", "\n\n", " \n \r\n", "\r"]),
+    ).map("".join),
+    min_size=1, max_size=6,
+)  # fmt: skip
+
+
+@settings(max_examples=400)
+@given(
+    lines=rows_of_text, before=st.sampled_from(["", "\ufeff", "\n", " ", "\r\n"]), cut=st.booleans()
+)
+@example(lines=["1 Q0 d 1 2.0 tag\r", "1 Q0 e 2 1.0 tag\r"], before="", cut=False)
+@example(lines=["1 Q0 d\r 1 2.0 tag\n"], before="", cut=False)
+@example(lines=["1 Q0 d 1 2.0\r\r\n"], before="", cut=False)
+@example(lines=["1 Q0 d 1 2.0 a b\n", "1 Q0 e 1 2.0 a"], before="", cut=False)
+def test_nasty_runs(
+    lines: list[str], before: str, cut: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "nasty.run"
+    text = before + "".join(lines)
+    data = (text[:-2] if cut else text).encode(errors="surrogatepass")
+    qrels = {"1": {"1": 1, "2": 2}, "2": {"1": 1, "3": 1}}
+    check_run(path, data, qrels, farfield.Qrels(qrels))
+
+
+# -- other formats ------------------------------------------------------------------------------
+
+
+def packed(source: bytes, path: Path) -> bytes:
+    """The bytes of a run in the format of the path."""
+    plain = path.with_name("plain.run")
+    plain.write_bytes(source)
+    farfield.write(farfield.read_run(plain), path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".gz", b"\x1f\x8b"), (".zst", b"\x28\xb5\x2f\xfd")])
+def test_damaged_compression(
+    suffix: str, magic: bytes, sources: list[bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / f"a.run{suffix}"
+    qrels = judgements_for(sources[0], random.Random(2))
+    table, right = farfield.Qrels(qrels), values_of(qrels, parse_run(sources[0]))
+    whole = packed(sources[0], path)
+    for seed in range(200):
+        data = damaged(whole, random.Random(seed))
+        path.write_bytes(data)
+        with of_case(seed, data):
+            got = outcome(path, table, path)
+            if not data.startswith(magic):
+                agree(path, got, lambda data=data: values_of(qrels, parse_run(data)))
+            elif isinstance(got, dict):  # the checksum lets nothing else pass
+                assert got == pytest.approx(right, abs=1e-12)
+            else:
+                assert re.match(rf"{path}: the (gzip|zstd) data is (damaged|cut short)", got)
+
+
+def parse_jsonl(data: bytes) -> Rows:
+    """Rows of a run of one object per line; -1: to be refused for whatever reason."""
+    rows: Rows = []
+    lines = [(at, line) for at, line in lines_of(data) if line.strip(b" \t\r")]
+    for at, line in lines:
+        first = at == lines[0][0]
         try:
-            agree(path, got, lambda which=which, data=data: values_of(judged[which], parse_run(data)))
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}: {data!r}") from error
+            pairs = json.loads(
+                line.decode(), object_pairs_hook=list, parse_constant=int, parse_float=finite
+            )
+            row = dict(reversed(pairs))  # of two entries of one name the first counts
+            if any(type(row[name]) is not type(value) for name, value in pairs):
+                raise Unclear
+            row.pop("", None)  # a column without a name is left out
+            json.dumps(row, ensure_ascii=False).encode()
+        except (ValueError, TypeError):
+            raise Refused(-1 if first else at) from None
+        if set(row) != {"query_id", "doc_id", "score", "rank"}:
+            raise Refused(-1)
+        if type(row["score"]) not in (int, float):
+            raise Refused(-1)
+        if not all(type(row[name]) in (int, str) for name in ("query_id", "doc_id")):
+            raise Unclear
+        rows.append((at, str(row["query_id"]), str(row["doc_id"]), float(row["score"])))
+    if any(not query or not doc for _, query, doc, _ in rows):
+        raise Refused(-1)
+    check_rows(rows)
+    return rows
+
+
+class Unclear(Exception):
+    """An id that is no text or whole number, 1e-123456, two entries of one name and not of one
+    type: to read it is right, and so is to refuse it."""
+
+
+def finite(text: str) -> float:
+    if re.search("[eE][+-]?[0-9]{6}", text):
+        raise Unclear
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(text)
+    return value
+
+
+@pytest.mark.parametrize("seeds", shares(400, 2), ids=case_name)
+def test_damaged_jsonl(seeds: range, sources: list[bytes], tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    qrels = judgements_for(sources[0], random.Random(2))
+    table = farfield.Qrels(qrels)
+    whole = packed(sources[0], path)
+    for seed in seeds:
+        data = damaged(whole, random.Random(seed))
+        path.write_bytes(data)
+        with of_case(seed, data), contextlib.suppress(Unclear):
+            got = outcome(path, table, path)
+            agree(path, got, lambda data=data: values_of(qrels, parse_jsonl(data)))
+
+
+READ_MANY = """
+import pathlib, sys
+import farfield
+for name in sys.argv[1:]:
+    try:
+        answer = f"{len(farfield.read_run(name))} rows"
+    except farfield.FileError as error:
+        answer = str(error)
+    print(name, repr(answer), flush=True)
+"""
+
+
+def test_damaged_parquet(sources: list[bytes], tmp_path: Path) -> None:
+    # polars believes the lengths in a damaged page, and one in some thousand asks for more memory
+    # than there is, which ends the process. So the files are read in another process.
+    whole = packed(sources[0], tmp_path / "a.parquet")
+    rng = random.Random(3)
+    cases = {f"cut-{at}": whole[:at] for at in rng.sample(range(4, len(whole)), 40)}
+    cases |= {f"bad-{seed}": damaged(whole, random.Random(seed)) for seed in range(160)}
+    paths = []
+    for name, data in cases.items():
+        paths.append(tmp_path / f"{name}.parquet")
+        paths[-1].write_bytes(data)
+    command = [sys.executable, "-c", READ_MANY, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    answers = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    if done.returncode:
+        assert "memory allocation" in done.stderr
+    else:
+        assert len(answers) == len(paths)
+    assert "Traceback" not in done.stderr
+    for path in paths[:40]:
+        assert answers[str(path)] == repr(
+            f"{path}: the parquet data is cut short. Get the file again."
+        )
+    for path, answer in answers.items():
+        assert re.fullmatch(r"'[0-9]+ rows'", answer) or answer[1:].startswith(f"{path}:"), answer
+
+
+# -- the command line ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seeds", shares(24, 4), ids=case_name)
+def test_damaged_files_on_the_command_line(
+    seeds: range, sources: list[bytes], farfield: Any, tmp_path: Path
+) -> None:
+    rng = random.Random(4)
+    qrels = judgements_for(sources[0], rng)
+    judged, run = tmp_path / "qrels", tmp_path / "run"
+    judged.write_text("".join(f"{q} 0 {d} {r}\n" for q in qrels for d, r in qrels[q].items()))
+    for seed in seeds:
+        data = damaged(sources[0], random.Random(seed))
+        run.write_bytes(data)
+        done = farfield("evaluate", judged, run, "-m", "nDCG@10", "--json")
+        try:
+            values = values_of(qrels, parse_run(data))
+        except Refused as refused:
+            assert (done.status, done.out) == (2, "")
+            at = f":{refused.line}" if refused.line > 0 else ""
+            assert done.err.startswith(f"error: {run}{at}: ")
+            continue
+        assert done.status == 0, done.err
+        mean = sum(v for (_, m), v in values.items() if m == "nDCG@10") / len(qrels)
+        assert done.json["measures"]["run"]["nDCG@10"]["mean"] == pytest.approx(mean, abs=1e-12)

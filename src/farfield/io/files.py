@@ -22,7 +22,16 @@ import polars as pl
 
 from farfield.errors import FileError, TableError, did_you_mean
 
-__all__ = ["Content", "PathLike", "Where", "first_sentence", "load", "name_of", "replacing"]
+__all__ = [
+    "Content",
+    "PathLike",
+    "Where",
+    "first_sentence",
+    "in_memory",
+    "load",
+    "name_of",
+    "replacing",
+]
 
 PathLike = str | os.PathLike[str]
 #: Tells of a row (from 0) the number of its line, or in words where it is.
@@ -49,7 +58,7 @@ class Content:
         """What polars can read: the path, so that nothing is copied, or the bytes."""
         if self.plain and self.path.isprintable():  # other names confuse polars
             return os.path.abspath(self.path)  # it would take ~ for a home folder
-        return io.BytesIO(self.data)
+        return in_memory(self.data)
 
     def lines(self, blanks: bytes = b" \t") -> Iterator[tuple[int, bytes]]:
         """Yield (number from 1, line) of all lines that are not blank, without line ends."""
@@ -69,9 +78,9 @@ class Content:
             return line
         raise self.error("the file is empty. Expected at least one row.")
 
-    def line_of(self, row: int) -> int:
+    def line_of(self, row: int, blanks: bytes = b" \t") -> int:
         """Return the number of the line that holds this row (rows count from 0)."""
-        for at, (number, _) in enumerate(self.lines()):
+        for at, (number, _) in enumerate(self.lines(blanks)):
             if at == row:
                 return number
         raise IndexError(row)
@@ -100,6 +109,11 @@ class Content:
         if isinstance(place, int):
             return self.error(message, place)
         return self.error(f"in {place}: {message}")
+
+
+def in_memory(data: Any) -> io.BytesIO:
+    """Return a file of these bytes for polars, which takes a byte-order mark away."""
+    return io.BytesIO(_MARK + data if data[:3] == _MARK else data)
 
 
 def load(path: PathLike) -> Content:
@@ -233,7 +247,8 @@ def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
     elif suffix == ".zst":
         import zstandard
 
-        with zstandard.ZstdCompressor(level=3).stream_writer(raw, closefd=False) as file:
+        compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
+        with compressor.stream_writer(raw, closefd=False) as file:
             yield file
     else:
         yield raw

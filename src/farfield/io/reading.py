@@ -18,6 +18,7 @@ from farfield.io import beir, irds
 from farfield.io.files import Content, PathLike, Where, load, name_of
 from farfield.io.form import form_of, renamed
 from farfield.io.records import (
+    JSON_BLANKS,
     delimited_line,
     parquet_names,
     read_delimited,
@@ -187,7 +188,7 @@ def _rows(content: Content, kind: type[Table]) -> tuple[Any, Where]:
     if form.kind == "object":
         first = _json_object(content.first_line())
         if first is not None and not _is_nested(first):
-            return _ours(read_jsonl(content), kind), content.line_of
+            return _ours(read_jsonl(content), kind), partial(content.line_of, blanks=JSON_BLANKS)
         nested = _from_nested(content, kind)
         return nested, partial(_nested_place, nested)
     if form.kind == "header" and form.separator is not None:

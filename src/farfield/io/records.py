@@ -17,6 +17,7 @@ from farfield.io.files import Content, first_sentence
 from farfield.io.text import shown
 
 __all__ = [
+    "JSON_BLANKS",
     "delimited_line",
     "parquet_names",
     "read_delimited",
@@ -24,6 +25,9 @@ __all__ = [
     "read_jsonl",
     "read_parquet",
 ]
+
+#: A line of these is skipped among lines of JSON.
+JSON_BLANKS = b" \t\r"
 
 # Half of a character that only exists in pairs: polars would read it as NUL.
 _LONE_SURROGATE = re.compile(
@@ -113,7 +117,7 @@ def read_json(content: Content) -> Any:
 
 def _blame_json(content: Content) -> None:
     """Raise for the first line that is not a JSON object, if there is one."""
-    for number, line in content.lines():
+    for number, line in content.lines(JSON_BLANKS):
         try:
             value = json.loads(
                 line.decode(), parse_constant=_refuse, parse_float=_float, parse_int=_int
@@ -133,8 +137,8 @@ def _refuse(text: str) -> NoReturn:
 
 def _float(text: str) -> float:
     value = float(text)
-    if isinf(value):
-        _refuse(text)
+    if isinf(value) or len(text.lower().partition("e")[2]) > 6:  # polars reads no such exponent
+        _refuse(shown(text))
     return value
 
 

@@ -12,7 +12,6 @@ line, to be named.
 
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,7 @@ import numpy.typing as npt
 import polars as pl
 
 from farfield.errors import FileError
-from farfield.io.files import Content
+from farfield.io.files import Content, in_memory
 
 __all__ = ["Column", "fields_of", "is_number", "read_columns", "read_pairs", "shown"]
 
@@ -70,16 +69,18 @@ def read_columns(
     A line needs fields up to the last one that is named; if ``exact``, it may have no more.
     """
     values = np.frombuffer(content.data, dtype=np.uint8)
-    frame = None
     if not _stray_return(content, values):
         separator = _single_separator(content, values)
+        frame = None
         if separator is not None:
-            frame = _scan(content.source, separator, columns, exact, header)
+            frame = _scan(content.source, values, separator, columns, exact, header)
         if frame is None:
-            frame = _scan(io.BytesIO(_tabbed(content)), "\t", columns, exact, header)
-    if frame is None:
-        raise _explain(content, columns, layout, exact, header)
-    return frame
+            tabbed = _tabbed(content)
+            values = np.frombuffer(tabbed, dtype=np.uint8)
+            frame = _scan(in_memory(tabbed), values, "\t", columns, exact, header)
+        if frame is not None:
+            return frame
+    raise _explain(content, columns, layout, exact, header)
 
 
 def read_pairs(content: Content, names: tuple[str, str]) -> pl.DataFrame:
@@ -121,7 +122,12 @@ def _single_separator(content: Content, values: npt.NDArray[np.uint8]) -> str | 
 
 
 def _scan(
-    source: Any, separator: str, columns: list[Column], exact: bool, header: bool
+    source: Any,
+    values: npt.NDArray[np.uint8],
+    separator: str,
+    columns: list[Column],
+    exact: bool,
+    header: bool,
 ) -> pl.DataFrame | None:
     """Let polars read the fields; ``None`` if it cannot read all of them."""
     schema: dict[str, Any] = {f"field_{i}": pl.String for i in range(_needed(columns))}
@@ -141,14 +147,19 @@ def _scan(
         glob=False,
         schema=schema,
         quote_char=None,
-        truncate_ragged_lines=not exact,
-        extra_columns="raise" if exact else "ignore",
+        truncate_ragged_lines=True,
+        extra_columns="ignore",
     )
     try:
         frame = lazy.select(chosen).collect(engine="streaming")
     except pl.exceptions.PolarsError:
         return None
-    return None if any(frame[c.name].null_count() for c in columns) else frame
+    if any(frame[c.name].null_count() for c in columns):
+        return None
+    if exact:  # no line has a field too few, so one with a field too many shows in the sum
+        fields = np.count_nonzero(values == ord(separator)) + len(frame)
+        return frame if fields == len(frame) * _needed(columns) else None
+    return frame
 
 
 def _needed(columns: list[Column]) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from farfield.lab.phrasing import FORMS, Phrasebook
+from farfield.lab.phrasing import Phrasebook
 from farfield.lab.topic import ASPECTS, REGISTERS
 from farfield.lab.world import Floats, Ints, World
 
@@ -18,7 +18,6 @@ __all__ = ["Asker", "Plan"]
 _ROUNDS = 12  # of looking for queries that were not asked yet
 _CHUNK = 100_000  # queries put into words at a time
 _CASED, _MARKED = 0.06, 0.12  # share of queries with a capital, of questions with a question mark
-_NOUNS = 0.15  # share of questions that ask "what is the length of" rather than "how long is"
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,7 @@ class Plan:
     """Queries before they are put into words: arrays of one length; ``when`` is in [0, 1)."""
 
     need: Ints
-    register: Ints
     pattern: Ints
-    mention: Ints
-    form: Ints
     when: Floats
 
     def __len__(self) -> int:
@@ -54,7 +50,6 @@ class Asker:
         self._world = world
         self._book = Phrasebook(world.topics)
         self._seasons = np.array([topic.season for topic in world.topics])
-        self._mentions = np.array([[len(texts) for texts in t.mentions] for t in world.topics])
 
     def plan(
         self,
@@ -87,18 +82,17 @@ class Asker:
         moments: Floats = rng.beta(self._seasons[topic, 0], self._seasons[topic, 1])
         return moments
 
-    def mention(self, plan: Plan, row: int) -> str:
-        """Return the words by which a query may name its entity."""
-        entity = int(plan.need[row]) // ASPECTS
-        mentions = self._world.topics[int(self._world.topic_of[entity])].mentions
-        text = mentions[int(plan.register[row])][int(plan.mention[row])]
-        return text.format_map(self._world.slots[entity])
+    def turned(self, plan: Plan, row: int) -> str:
+        """Return the text of a query with its parts in another order."""
+        slots = self._world.slots[int(plan.need[row]) // ASPECTS]
+        turned: str = self._book.turned[int(plan.pattern[row])]
+        return turned.format_map(slots).lower()
 
     def write(self, rng: np.random.Generator, plan: Plan) -> pl.Series:
         """Return the texts of the queries."""
         style = rng.random((2, len(plan)))
         cased = style[0] < _CASED
-        marked = (style[1] < _MARKED) & (plan.form > FORMS.index("keywords"))
+        marked = (style[1] < _MARKED) & self._book.marked[plan.pattern]
         chunks = np.split(np.arange(len(plan)), range(_CHUNK, len(plan), _CHUNK))
         texts = (self._texts(plan.take(rows), cased[rows], marked[rows]) for rows in chunks)
         return pl.concat([pl.Series("text", chunk, pl.String) for chunk in texts])
@@ -106,39 +100,31 @@ class Asker:
     def _draw(self, rng: np.random.Generator, need: Ints, fresh: bool) -> Plan:
         entity, aspect = np.divmod(need, ASPECTS)
         topic = self._world.topic_of[entity]
-        u = rng.random((5, len(need)))
+        u = rng.random((3, len(need)))
         shift = 1 + (u[0] * (REGISTERS - 1)).astype(np.int64) if fresh else np.zeros_like(need)
         own = self._world.register_of[entity]
         frame, phrase = (own + shift) % REGISTERS, (own - shift) % REGISTERS
         when = self.when(rng, need)
         # Over the years people type fewer keywords and more whole questions.
-        keywords = u[1] < 0.65 - 0.35 * when
-        form = np.where(keywords, 0, np.where(u[2] < _NOUNS, 1, 2))
+        form = (u[1] > 0.7 - 0.4 * when).astype(np.int64)
         pattern = self._book.pick(
-            u[3], topic=topic, aspect=aspect, frame=frame, phrase=phrase, form=form
+            u[2], topic=topic, aspect=aspect, frame=frame, phrase=phrase, form=form
         )
-        mention = (u[4] * self._mentions[topic, frame]).astype(np.int64)
-        mention[~self._book.names_entity[pattern]] = 0
-        return Plan(need, frame, pattern, mention, form, when)
+        return Plan(need, pattern, when)
 
     def _texts(
         self, plan: Plan, cased: npt.NDArray[np.bool_], marked: npt.NDArray[np.bool_]
     ) -> list[str]:
-        slots, topics, patterns = self._world.slots, self._world.topics, self._book.patterns
-        entities = plan.need // ASPECTS
+        slots, patterns = self._world.slots, self._book.patterns
         texts = []
-        for entity, topic, pattern, register, mention, capital, mark in zip(
-            entities.tolist(),
-            self._world.topic_of[entities].tolist(),
+        for entity, pattern, capital, mark in zip(
+            (plan.need // ASPECTS).tolist(),
             plan.pattern.tolist(),
-            plan.register.tolist(),
-            plan.mention.tolist(),
             cased.tolist(),
             marked.tolist(),
             strict=True,
         ):
-            text = patterns[pattern].replace("{m}", topics[topic].mentions[register][mention])
-            text = text.format_map(slots[entity])
+            text = patterns[pattern].format_map(slots[entity])
             text = text[0].upper() + text[1:] if capital else text.lower()
             texts.append(text + "?" if mark else text)
         return texts
@@ -146,7 +132,7 @@ class Asker:
 
 def _repeated(plan: Plan) -> Ints:
     """Return the rows whose query an earlier row asks already."""
-    queries = (plan.need, plan.pattern, plan.mention)
+    queries = (plan.need, plan.pattern)
     key = np.ravel_multi_index(queries, tuple(int(codes.max()) + 1 for codes in queries))
     first = np.unique(key, return_index=True)[1]
     return np.setdiff1d(np.arange(len(plan)), first, assume_unique=True)

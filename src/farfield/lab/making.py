@@ -224,7 +224,7 @@ def _plant(
     edits += rng.choice(EDITS[1:], counts["near_duplicate"]).tolist()
     known = set(map(normal, texts)) if counts["near_duplicate"] else set()
     planted = [
-        edited(rng, edit, texts[row], asker.mention(asked, row), known.__contains__)
+        edited(rng, edit, texts[row], asker.turned(asked, row), known.__contains__)
         for row, edit in zip(origins.tolist(), edits, strict=True)
     ]
     plan = asked.take(origins)

@@ -26,40 +26,39 @@ __all__ = ["FORMS", "WH_WORDS", "Phrasebook", "wh_words"]
 
 WH_WORDS = ("what", "how", "who", "when", "where", "which", "why")
 
-FORMS = ("keywords", "noun", "question")
-"""``length of the river``, ``what is the length of the river``, ``how long is the river``."""
+FORMS = ("keywords", "question")
+"""``length of the river``, ``how long is the river``."""
 
+_FRONT = "{m}, "
+
+# A query whose frame ends in a question mark may end in one, too.
+# m is a mention, b a brief one; n is a noun, p a noun with its preposition.
 _KEYWORDS: Texts = (
-    ("{m} {n}", "{n} {m}"),
-    ("{n} of {m}", "explain {n} of {m}"),
-    ("{n} facts {m}", "{m}: {n}", "notes on {n} of {m}"),
-)
-_NOUNS: Texts = (
-    ("{w} is the {n} of {m}", "{w} was the {n} of {m}"),
-    ("what about the {n} of {m}",),
-    ("which {n} does {m} have", "which {n} did {m} have"),
+    ("{b} {n}",),
+    ("{p} {m}",),
+    ("{b} {n} anyone?", "{b} {n} info", "question about the {p} {m}"),
 )
 # d is the question as such, e is the question embedded in another sentence.
 _QUESTIONS: Texts = (
-    ("{d}",),
+    ("{d}?",),
     (
-        "does anyone know {e}",
-        "anyone know {e}",
-        "I wonder {e}",
-        "can you explain {e}",
-        "my kids are asking {e}",
+        "does anyone know {e}?",
+        "anyone know {e}?",
+        "do you know {e}?",
+        "my kids ask {e}",
         "remind me {e}",
     ),
     (
-        "{d} school project",
-        "{d} short answer",
-        "trying to find out {e}",
-        "{d} quiz question",
+        "can you tell me {e}?",
         "need to know {e}",
-        "{d} just the facts",
+        "I forgot {e}",
+        "wondering {e}",
+        _FRONT + "any idea {e}?",
     ),
 )
 _MOVED = re.compile(r"\((\w+)\) ")
+_SLOT = re.compile(r"\{\w+\}")
+_PREPOSITION = re.compile(r"\b(by|for|from|of|to|with) $")
 
 
 def wh_words(texts: pl.Series) -> pl.Series:
@@ -69,12 +68,12 @@ def wh_words(texts: pl.Series) -> pl.Series:
 
 
 class Phrasebook:
-    """Every pattern there is, numbered: ``{m}`` stands for the mention, other slots for facts."""
+    """Every pattern there is, numbered; its slots are filled with what is known of an entity."""
 
     def __init__(self, topics: tuple[Topic, ...]) -> None:
         self._shape = (len(topics), ASPECTS, REGISTERS, REGISTERS, len(FORMS))
         cells = [
-            _patterns(aspect, frame, phrase, form)
+            _patterns(topic, aspect, frame, phrase, form)
             for topic in topics
             for aspect in topic.aspects
             for frame in range(REGISTERS)
@@ -83,9 +82,11 @@ class Phrasebook:
         ]
         self._sizes = np.array([len(cell) for cell in cells])
         self._starts = np.cumsum(self._sizes) - self._sizes
-        self.patterns = [pattern for cell in cells for pattern in cell]
-        self.names_entity = np.array(["{m}" in pattern for pattern in self.patterns])
-        """Whether a pattern has a mention; others tell the entity by what is known of it."""
+        plain, self.turned = zip(*(pair for cell in cells for pair in cell), strict=True)
+        """Each pattern with its parts in another order."""
+        self.patterns = [pattern.removesuffix("?") for pattern in plain]
+        self.marked = np.array([pattern.endswith("?") for pattern in plain])
+        """Whether a question mark may follow."""
 
     def pick(
         self, u: Floats, *, topic: Ints, aspect: Ints, frame: Ints, phrase: Ints, form: Ints
@@ -96,25 +97,65 @@ class Phrasebook:
         return result
 
 
-def _patterns(aspect: Aspect, frame: int, phrase: int, form: str) -> list[str]:
+def _patterns(
+    topic: Topic, aspect: Aspect, register: int, phrase: int, form: str
+) -> list[tuple[str, str]]:
+    """Return pairs of a pattern and the same turned round."""
     if form == "question":
-        return [
-            around.replace("{d}", direct).replace("{e}", embedded)
-            for direct, embedded in map(_direct_and_embedded, aspect.asks[phrase])
-            for around in _QUESTIONS[frame]
-        ]
-    around_nouns = _NOUNS if form == "noun" else _KEYWORDS
+        asks, frames = aspect.asks[phrase], _QUESTIONS[register]
+        pairs = [_question(ask, frame) for ask in asks for frame in frames]
+    else:
+        nouns, frames = aspect.nouns[phrase], _KEYWORDS[register]
+        pairs = [_keywords(noun, frame) for noun in nouns for frame in frames]
+    names = {"{m}": topic.mentions[register], "{b}": topic.briefs[register]}
     return [
-        around.replace("{w}", aspect.pronoun).replace("{n}", noun)
-        for noun in aspect.nouns[phrase]
-        for around in around_nouns[frame]
+        (pattern.replace(slot, name), turned.replace(slot, name))
+        for pattern, turned in pairs
+        for slot in _SLOT.findall(pattern)[:1]
+        # A pattern without a mention tells the entity by what is known of it.
+        for name in names.get(slot, (slot,))
     ]
 
 
-def _direct_and_embedded(question: str) -> tuple[str, str]:
-    question, bar, embedded = question.partition(" | ")
-    direct = _MOVED.sub(r"\1 ", question)
-    moved = _MOVED.search(question)
+def _keywords(noun: str, frame: str) -> tuple[str, str]:
+    noun, _, with_preposition = noun.partition(" | ")
+    with_preposition = with_preposition or f"{noun} of"
+    pattern = frame.replace("{p}", with_preposition)
+    if "{b}" in frame:
+        turned = frame.replace("{b} {n}", "{n} {b}")
+    else:
+        turned = _FRONT + frame.replace("{p} {m}", with_preposition.rpartition(" ")[0])
+    return pattern.replace("{n}", noun), turned.replace("{n}", noun)
+
+
+def _question(ask: str, frame: str) -> tuple[str, str]:
+    direct, embedded = _direct_and_embedded(ask)
+    around = frame.removeprefix(_FRONT)
+    plain = around.replace("{d}", direct).replace("{e}", embedded)
+    name, direct, embedded = _with_pronouns(direct, embedded)
+    fronted = f"{name}, " + around.replace("{d}", direct).replace("{e}", embedded)
+    return (plain, fronted) if around == frame else (fronted, plain)
+
+
+def _direct_and_embedded(ask: str) -> tuple[str, str]:
+    ask, bar, embedded = ask.partition(" | ")
+    direct = _MOVED.sub(r"\1 ", ask)
+    moved = _MOVED.search(ask)
     if bar or moved is None:
         return direct, embedded or direct
-    return direct, _MOVED.sub("", question).replace("{m}", f"{{m}} {moved[1]}", 1)
+    return direct, _MOVED.sub("", ask).replace("{m}", f"{{m}} {moved[1]}", 1)
+
+
+def _with_pronouns(direct: str, embedded: str) -> tuple[str, str, str]:
+    """Return the slot of whom a question names, and the question without the name."""
+    name, he, him = "{m}", "{he}", "{him}"
+    if name not in direct:
+        name, he, him = _SLOT.findall(direct)[0], "they", "them"
+    before, _, after = embedded.partition(name)
+    pronoun = him if not after or _PREPOSITION.search(before) else he
+    # "what are the walls of X made of" needs none: "X, what are the walls made of".
+    owned = re.compile(rf"\b(the [\w ]+) of {re.escape(name)}")
+    direct, embedded = (
+        owned.sub(r"\1", text).replace(name, pronoun) for text in (direct, embedded)
+    )
+    return name, direct, embedded

@@ -12,21 +12,25 @@ __all__ = ["EDITS", "edited", "normal"]
 EDITS = ("exact", "reordered", "typo", "paraphrase")
 """How a planted test query differs from its training query.
 
-``exact``: in nothing but case and punctuation. ``reordered``: the same words in another order.
-``typo``: one letter slip. ``paraphrase``: a small word more, less or exchanged.
+``exact``: in nothing but case and punctuation. ``reordered``: the same words in another order,
+a pronoun in place of a name that moved away. ``typo``: one letter slip. ``paraphrase``: a small
+word more or exchanged.
 """
 
 _SMALL = (
-    (" the ", " "),
-    ("anyone know", "anybody know"),
-    ("can you explain", "could you explain"),
-    ("my kids are asking", "my kids keep asking"),
-    ("trying to find out", "i am trying to find out"),
+    ("anyone", "anybody"),
+    ("do you know", "do you happen to know"),
+    ("my kids", "the kids"),
+    ("remind me", "please remind me"),
+    ("can you tell", "could you tell"),
     ("need to know", "i need to know"),
-    ("short answer", "a short answer"),
-    ("just the facts", "only the facts"),
+    ("wondering", "i was wondering"),
+    ("i forgot", "i forget"),
+    ("any idea", "no idea"),
+    ("details on", "any details on"),
+    ("question about", "quick question about"),
     ("what is ", "what's "),
-    ("who is ", "who's "),
+    ("where is ", "where's "),
 )
 _ATTEMPTS = 100
 _NOT_WORD = re.compile(r"[^\w\s]+")
@@ -38,19 +42,19 @@ def normal(text: str) -> str:
 
 
 def edited(
-    rng: np.random.Generator, edit: str, text: str, mention: str, taken: Callable[[str], bool]
+    rng: np.random.Generator, edit: str, text: str, turned: str, taken: Callable[[str], bool]
 ) -> str:
     """Return a near-duplicate of a query that is not another query: no text that is ``taken``."""
-    result = _EDITS[edit](rng, text, mention)
+    result = _EDITS[edit](rng, text, turned)
     for attempt in range(_ATTEMPTS):
         if edit == "exact" or not taken(normal(result)):
             break
         # Slips of the pen add up, so that in the end there is one nobody else has made.
-        result = _typo(rng, result, "") if attempt > 8 else _EDITS[edit](rng, text, mention)
+        result = _typo(rng, result, "") if attempt > 8 else _EDITS[edit](rng, text, turned)
     return result
 
 
-def _exact(rng: np.random.Generator, text: str, mention: str) -> str:
+def _exact(rng: np.random.Generator, text: str, turned: str) -> str:
     changed = (
         text,
         text.lower(),
@@ -61,22 +65,11 @@ def _exact(rng: np.random.Generator, text: str, mention: str) -> str:
     return changed[rng.integers(len(changed))]
 
 
-def _reordered(rng: np.random.Generator, text: str, mention: str) -> str:
-    """Move the name of the entity to the front or the end, or turn the words around."""
-    plain = text.rstrip("?")
-    at = plain.lower().find(mention.lower())
-    if at >= 0:
-        name = plain[at : at + len(mention)]
-        rest = f"{plain[:at]} {plain[at + len(mention) :]}".split()
-        moves = [" ".join([name, *rest]), " ".join([*rest, name])]
-        moves = [move for move in moves if move != plain]
-        return moves[rng.integers(len(moves))].lower()
-    words = plain.split()
-    at = len(words) // 2 + int(rng.integers(2))
-    return " ".join(words[at:] + words[:at]).lower()
+def _reordered(rng: np.random.Generator, text: str, turned: str) -> str:
+    return turned
 
 
-def _typo(rng: np.random.Generator, text: str, mention: str) -> str:
+def _typo(rng: np.random.Generator, text: str, turned: str) -> str:
     words = text.split()
     long = [at for at, word in enumerate(words) if len(word) >= 6 and word.isalpha()]
     at = long[rng.integers(len(long))] if long else len(words) - 1
@@ -92,14 +85,14 @@ def _typo(rng: np.random.Generator, text: str, mention: str) -> str:
     return " ".join([*words[:at], word, *words[at + 1 :]])
 
 
-def _paraphrase(rng: np.random.Generator, text: str, mention: str) -> str:
+def _paraphrase(rng: np.random.Generator, text: str, turned: str) -> str:
     lowered = text.lower()
     fitting: Sequence[tuple[str, str]] = [pair for pair in _SMALL if pair[0] in lowered]
     choice = int(rng.integers(len(fitting) + 1))
     if choice < len(fitting):
         return lowered.replace(*fitting[choice], 1)
-    extra = ("please", "again", "thanks")[rng.integers(3)]
-    return f"{lowered.rstrip('?')} {extra}"
+    extra = (" please", ", please", ", thanks")[rng.integers(3)]
+    return lowered.rstrip("?") + extra
 
 
 _EDITS = {

@@ -5,6 +5,7 @@ Adding a topic means adding a file and its name to ``TOPICS``.
 
     kind: the {stem} Bridge = bridge, crossing, span     a name, and a word for each register
     mention 1: the {k1} at {stem}                        how register 1 speaks of an entity
+    brief: {stem} {k}                                    how every register does among keywords
     fact built: 1640 to 1910                             a number, one of several values, or
     fact builder: person                                 a person, place or root that is made up
     intro almanac: {name} is a listed {k0}.              how a source begins and embroiders
@@ -15,7 +16,9 @@ Adding a topic means adding a file and its name to ``TOPICS``.
 
 In a question ``(was)`` marks the verb that moves behind the entity when the question is embedded
 ("tell me when X was completed"); where more than that changes, the embedded form follows after
-a bar.
+a bar. A noun phrase goes behind a mention, as in "X completion date", or before one with "of";
+where something else goes before one, it follows after a bar with its preposition: ``cure | cure
+for``. A question may name a person of the facts instead of the entity.
 """
 
 from __future__ import annotations
@@ -78,7 +81,6 @@ class Aspect:
 
     name: str
     section: str
-    pronoun: str
     says: Texts
     asks: Texts
     nouns: Texts
@@ -98,6 +100,7 @@ class Topic:
     roots: str
     kinds: tuple[Kind, ...]
     mentions: Texts
+    briefs: Texts
     facts: dict[str, range | str | tuple[str, ...]]
     intros: Texts
     colour: Texts
@@ -124,6 +127,10 @@ def read_topic(name: str) -> Topic:
         roots=head["roots"][0] if head["roots"] else "soft",
         kinds=tuple(_kind(line) for line in head["kind"]),
         mentions=_by_register(head, "mention"),
+        briefs=tuple(
+            tuple(text.replace("{k}", f"{{k{register}}}") for text in head["brief"][0].split("; "))
+            for register in range(REGISTERS)
+        ),
         facts={
             key.removeprefix("fact "): _fact(lines[0])
             for key, lines in head.items()
@@ -173,7 +180,6 @@ def _aspect(block: dict[str, list[str]]) -> Aspect:
     return Aspect(
         name=block["aspect"][0],
         section=block["section"][0],
-        pronoun=block["pronoun"][0] if block["pronoun"] else "what",
         says=tuple(tuple(block[source]) for source in SOURCES),
         asks=_by_register(block, "ask"),
         nouns=_by_register(block, "noun"),
