@@ -25,9 +25,10 @@ GROUND = [
     "spec",
     "registry",
     "judged",
+    "similarity",
 ]
-FAMILIES = ["measures", "fusions"]
-ABOVE = ["stats", "lab", "similarity", "figures", "questions", "demo", "cli", "__main__"]
+FAMILIES = ["measures", "fusions", "encoders"]
+ABOVE = ["stats", "lab", "overlap", "figures", "questions", "demo", "cli", "__main__"]
 ROOMS = [*GROUND, *FAMILIES, *ABOVE]
 
 

@@ -161,13 +161,19 @@ def test_topic_files(name: str) -> None:
     assert all((*topic.mentions, *topic.intros, *topic.colour))
     for aspect in topic.aspects:
         assert all((*aspect.says, *aspect.asks, *aspect.nouns))
-    patterns = Phrasebook((topic,)).patterns
-    per_aspect = len(patterns) // ASPECTS
-    assert per_aspect > 20 * len(FORMS)
-    assert len(set(patterns)) == len(patterns)
-    for pattern in patterns:
-        found = set(re.findall(r"[a-z]+", pattern.lower())) & set(WH)
-        assert len(found) <= 1, pattern
+    book = Phrasebook((topic,))
+    per_aspect = len(book.patterns) // ASPECTS
+    assert per_aspect > 60 * len(FORMS)
+    assert len(set(book.patterns)) == len(book.patterns)
+    kinds = {"name", "stem", "he", "his", "him", *(f"k{r}" for r in range(REGISTERS))}
+    for pattern, turned in zip(book.patterns, book.turned, strict=True):
+        assert set(re.findall(r"{(.*?)}", pattern + turned)) <= kinds | set(topic.facts), pattern
+        one, two = (re.findall(r"{.*?}|[\w']+", text.lower()) for text in (pattern, turned))
+        assert one != two
+        assert len(set(one) & set(two)) > 0.5 * len(set(one)), (pattern, turned)
+        for words in (one, two):
+            assert len(set(words) & set(WH)) <= 1, pattern
+            assert not re.search(r"[|()?]|  | ,|\b(off|out|up) {?(him|them)\b", " ".join(words))
 
 
 # ---- attributes

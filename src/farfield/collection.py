@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any
 
 from farfield.errors import InputError, did_you_mean
@@ -66,6 +65,8 @@ class Collection:
     @cached_property
     def fingerprint(self) -> str:
         """32 hex digits that name the content of all parts."""
+        from hashlib import blake2b
+
         digest = blake2b(digest_size=16)
         parts = [self.corpus, self.queries, *(self.qrels[s] for s in sorted(self.qrels))]
         digest.update(" ".join([*sorted(self.qrels), *(p.fingerprint for p in parts)]).encode())

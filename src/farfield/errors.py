@@ -16,7 +16,6 @@ Every message says what was given, what was expected and what to do about it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 __all__ = [
     "CheckFailed",
@@ -97,6 +96,8 @@ class FarfieldWarning(UserWarning):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'nDCG'?"``, or an empty text when nothing is close."""
+    from difflib import get_close_matches
+
     by_folded = {candidate.casefold(): candidate for candidate in known}
     close = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return f" Did you mean {by_folded[close[0]]!r}?" if close else ""

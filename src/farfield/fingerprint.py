@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,8 @@ __all__ = ["fingerprint_of"]
 
 def fingerprint_of(kind: str, frame: pl.DataFrame) -> str:
     """Hash names, types and values, column by column, in a layout of our own that will stay."""
+    from hashlib import blake2b
+
     digest = blake2b(digest_size=16)
     digest.update(f"farfield-1 {kind} {len(frame)}".encode())
     for name in sorted(frame.columns):

@@ -8,7 +8,6 @@ scores tie or hashes meet.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple, get_args
@@ -26,10 +25,8 @@ Ints = npt.NDArray[np.int64]
 
 _NONE = np.empty(0, dtype=np.int64)
 
-# Rows in a block, so that a call into polars costs little beside its work; and rows that are
-# sorted at a time when looking for duplicates, so that they stay in the first-level cache.
+# Rows in a block, so that a call into polars costs little beside its work.
 _BLOCK = 131_072
-_SORTED = 1_024
 
 
 def check_ties(ties: str) -> Ties:
@@ -95,8 +92,10 @@ def rank_rows(
     """Group rows by query, in order of first appearance, and rank them within each query."""
     queries, bounds, grouping = _group(query_ids)
     look = partial(_look, doc_ids, scores, ties, bounds, grouping)
+    from concurrent.futures import ThreadPoolExecutor  # half of a small job's imports
+
     with ThreadPoolExecutor(2) as threads:  # polars and numpy release the lock for most of it
-        seen = list(threads.map(look, _blocks(bounds, _BLOCK)))
+        seen = list(threads.map(look, _blocks(bounds)))
     places = np.concatenate([_NONE, *(block.places for block in seen)])
     rows = np.concatenate([_NONE, *(block.rows for block in seen)])
     tied = np.concatenate([_NONE, *(block.tied for block in seen)])
@@ -115,10 +114,9 @@ def rank_rows(
 
 def _group(query_ids: pl.Series) -> tuple[pl.Series, Ints, Ints | None]:
     """Unique queries, where each starts, and the order that brings their rows together."""
-    physical = query_ids.to_physical() if query_ids.dtype == pl.Categorical else query_ids
-    lengths = physical.rle().struct.field("len").to_numpy().astype(np.int64)
-    starts = np.cumsum(lengths) - lengths
-    names = query_ids.gather(starts).cast(pl.String)
+    stretches = query_ids.rle().struct.unnest()
+    lengths = stretches["len"].to_numpy().astype(np.int64)
+    names = stretches["value"].cast(pl.String)
     unique = names.unique(maintain_order=True)
     grouping: Ints | None = None
     if len(unique) < len(names):
@@ -142,11 +140,11 @@ class _Block(NamedTuple):
     duplicates: bool
 
 
-def _blocks(bounds: Ints, size: int) -> Iterator[tuple[int, int]]:
-    """Yield (first query, past the last query) of blocks of about ``size`` rows."""
+def _blocks(bounds: Ints) -> Iterator[tuple[int, int]]:
+    """Yield (first query, past the last query) of blocks of about ``_BLOCK`` rows."""
     first, queries = 0, len(bounds) - 1
     while first < queries:
-        last = int(np.searchsorted(bounds, bounds[first] + size, side="right")) - 1
+        last = int(np.searchsorted(bounds, bounds[first] + _BLOCK, side="right")) - 1
         last = max(last, first + 1)
         yield first, last
         first = last
@@ -220,17 +218,18 @@ def _sorted(group: Ints, values: pl.Series) -> Ints:
 
 def _has_duplicates(docs: pl.Series, lengths: Ints) -> bool:
     """Is a document given twice for a query?"""
-    # Each query's hashes are shifted by a constant of its own, so that one sort serves several.
-    shift = (np.arange(len(lengths), dtype=np.uint64) * 2_654_435_761).astype(np.uint32)
-    hashes = docs.hash().to_numpy().astype(np.uint32) + np.repeat(shift, lengths)
-    bounds = np.concatenate(([0], np.cumsum(lengths)))
-    for first, last in _blocks(bounds, _SORTED):
-        low, high = bounds[first], bounds[last]
-        block = np.sort(hashes[low:high])
-        if (block[1:] == block[:-1]).any():
-            # 32 bits meet by chance now and then, so look again at the strings.
-            query = np.repeat(np.arange(last - first), lengths[first:last])
-            pairs = pl.DataFrame({"query": query, "doc": docs.slice(low, high - low)})
-            if pairs.n_unique() < len(pairs):
-                return True
+    hashes = docs.hash().to_numpy().astype(np.uint32)
+    starts = np.cumsum(lengths) - lengths
+    # Queries with lists of one length are sorted together, each in the first-level cache.
+    for length in np.unique(lengths):
+        queries = np.flatnonzero(lengths == length)
+        if len(queries) == len(lengths):
+            lists = hashes.reshape(-1, length)
+        else:
+            lists = hashes[starts[queries, None] + np.arange(length)]
+        lists = np.sort(lists, axis=1)
+        met = (lists[:, 1:] == lists[:, :-1]).any(axis=1)
+        # 32 bits meet by chance now and then, so look again at the strings.
+        if any(docs.slice(start, length).n_unique() < length for start in starts[queries[met]]):
+            return True
     return False

@@ -8,7 +8,7 @@ import warnings
 
 import typer
 
-from farfield.cli import compare, convert, demo, evaluate, lab, list_
+from farfield.cli import audit, compare, convert, demo, evaluate, lab, list_
 from farfield.errors import CheckFailed, FarfieldError
 
 __all__ = ["app", "main"]
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(evaluate.evaluate)
+app.command()(audit.audit)
 app.command()(compare.compare)
 app.command()(convert.convert)
 app.command()(lab.lab)

@@ -2,12 +2,12 @@
 
 A fusion says what a document is worth in one list (:meth:`Fusion._points`), what it is worth in a
 list that lacks it (:meth:`Fusion._absent`), and what becomes of the sum (:meth:`Fusion._total`).
-Queries are taken in blocks, so that memory is that of the runs and of what is kept of the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,39 +16,14 @@ import numpy.typing as npt
 import polars as pl
 
 from farfield.errors import InputError, SpecError
+from farfield.fusions._pool import Lists, Pool, Rankings, blocks, gather
 from farfield.spec import Member
 from farfield.tables import Qrels, Run
 
-__all__ = ["Fusion", "Lists"]
+__all__ = ["Fusion", "Lists", "Pool"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-# Rows of all runs together in a block of queries.
-_BLOCK = 2_000_000
-
-
-@dataclass(frozen=True)
-class Lists:
-    """The rankings that one run has for some queries, row by row in ranked order.
-
-    ``query`` counts the queries of the block; ``starts`` and ``lengths`` say where each query's
-    list is (0 long where the run lacks the query).
-    """
-
-    query: Ints
-    rank: Ints
-    score: Floats
-    starts: Ints
-    lengths: Ints
-
-    def per_query(self, reduce: np.ufunc, otherwise: float) -> Floats:
-        """Reduce the scores of each list, with a value for lists that are empty."""
-        found = np.full(len(self.lengths), otherwise)
-        full = self.lengths > 0
-        if len(self.score):
-            found[full] = reduce.reduceat(self.score, self.starts[full])
-        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +41,9 @@ class Fusion(Member):
     depth: int | None = None
 
     def __post_init__(self) -> None:
-        if any(weight < 0 for weight in self.weights) or (self.weights and not any(self.weights)):
+        if any(not 0 <= weight < np.inf for weight in self.weights) or (
+            self.weights and not any(self.weights)
+        ):
             raise SpecError(f"weights are {list(self.weights)}, expected at least 0 and one above.")
         if self.depth is not None and self.depth < 1:
             raise SpecError(f"depth is {self.depth}, expected 1, 2, 3 …")
@@ -84,42 +61,29 @@ class Fusion(Member):
         A query counts if any run has it. Equal scores are ordered by document id, descending, as
         everywhere.
         """
-        self._check(runs, qrels)
-        parts = [
-            self._rank(self._block(runs, queries, k, qrels), queries, k)
-            for queries in _blocks(runs)
-        ]
+        self.check(runs, k=k, qrels=qrels)
+        rankings = Rankings(runs, self.window(k))
+
+        def part(block: tuple[int, int]) -> pl.DataFrame:
+            pool = gather(rankings, *block)
+            scores = self.scores(pool, qrels)
+            order = pool.ranked(scores, k)
+            query = pool.queries.gather(pool.query[order])
+            return pl.DataFrame(
+                {"query_id": query, "doc_id": pool.doc_ids(order), "score": scores[order]}
+            )
+
+        with ThreadPoolExecutor(2) as threads:  # numpy and polars release the lock for most of it
+            parts = list(threads.map(part, blocks(rankings)))
         frame = pl.concat(parts) if parts else pl.DataFrame(schema=Run.columns)
         return Run(frame, name=name or str(self), ties="file")
 
-    # -- what members say -------------------------------------------------------------------
-
-    def _points(self, lists: Lists, number: int, k: int | None) -> Floats:
-        """What each document is worth in the run of this number."""
-        raise NotImplementedError(f"{type(self).__name__} defines no _points")
-
-    def _absent(self, lists: Lists, number: int, k: int | None) -> Floats:
-        """What a document is worth, for each query, in a run that does not have it."""
-        return np.zeros(len(lists.lengths))
-
-    def _total(self, points: pl.Expr, count: pl.Expr) -> pl.Expr:
-        """The score: of the sum of the points and the number of runs that have the document."""
-        return points
-
-    def _informed(self, fused: pl.DataFrame, queries: pl.Series, qrels: Qrels) -> pl.DataFrame:
-        """Change the scores of query, doc_id, score in the light of judgements (an oracle does)."""
-        return fused
-
-    def _depth(self, k: int | None) -> int | None:
-        """How much of each list is looked at."""
-        return self.depth
-
-    # -- inside -----------------------------------------------------------------------------
-
-    def _weight(self, number: int) -> float:
-        return self.weights[number] if self.weights else 1.0
-
-    def _check(self, runs: Sequence[Run], qrels: Qrels | None) -> None:
+    def check(
+        self, runs: Sequence[Run], *, k: int | None = None, qrels: Qrels | None = None
+    ) -> None:
+        """Raise if these runs cannot be fused so."""
+        if k is not None and k < 1:
+            raise InputError(f"k is {k}, expected 1, 2, 3 … documents for each query.")
         if len(runs) < 2:
             raise InputError(f"{self} was given {len(runs)} run, expected at least 2.")
         if self.weights and len(self.weights) != len(runs):
@@ -129,62 +93,43 @@ class Fusion(Member):
         if self.needs_qrels and qrels is None:
             raise InputError(f"{self} needs judgements. Pass qrels (--qrels on the command line).")
 
-    def _block(
-        self, runs: Sequence[Run], queries: pl.Series, k: int | None, qrels: Qrels | None
-    ) -> pl.DataFrame:
-        """One row for each query and document of a block: query, doc_id, score."""
-        rows: list[pl.DataFrame] = []
-        absent = np.zeros(len(queries))
-        for number, run in enumerate(runs):
-            lists, docs = _lists(run, queries, self._depth(k))
-            missing = self._absent(lists, number, k)
-            absent += missing
-            points = self._points(lists, number, k) - missing[lists.query]
-            rows.append(
-                pl.DataFrame({"query": lists.query.astype(np.uint32), "doc_id": docs, "p": points})
+    def window(self, k: int | None) -> int | None:
+        """How much of each list is looked at when ``k`` results are asked for; ``None``: all."""
+        return self.depth
+
+    def shares(self, runs: int) -> tuple[float, ...]:
+        """The weight of each of so many runs."""
+        return self.weights or (1.0,) * runs
+
+    def scores(self, pool: Pool, qrels: Qrels | None = None) -> Floats:
+        """The score of every document of a pool."""
+        total = np.zeros(len(pool))
+        absent = np.zeros(len(pool.queries))
+        shares = self.shares(len(pool.lists))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for lists, places, share in zip(pool.lists, pool.places, shares, strict=True):
+                missing = self._absent(lists, share)
+                absent += missing
+                # A document is in a list once, so that nothing is added to twice.
+                total[places] += self._points(lists, share) - missing[lists.query]
+            total = self._total(total + absent[pool.query], pool.count)
+        if not np.isfinite(total).all():
+            raise InputError(
+                f"{self} cannot add up the scores: some are infinite or too large. Rank by rrf, "
+                "which needs no scores, or rescore the runs."
             )
-        # Keeping the order makes the sums the same whatever the number of threads.
-        together = pl.concat(rows).group_by("query", "doc_id", maintain_order=True)
-        fused = together.agg(pl.col("p").sum(), pl.len().alias("count"))
-        total = pl.col("p") + pl.Series(absent).gather(fused["query"])
-        scored = fused.select("query", "doc_id", self._total(total, pl.col("count")).alias("score"))
-        return scored if qrels is None else self._informed(scored, queries, qrels)
+        return total
 
-    def _rank(self, fused: pl.DataFrame, queries: pl.Series, k: int | None) -> pl.DataFrame:
-        ranked = fused.sort("query", "score", "doc_id", descending=[False, True, True])
-        if k is not None:
-            query = ranked["query"].to_numpy()
-            rank = np.arange(len(query)) - np.searchsorted(query, query)
-            ranked = ranked.filter(pl.Series(rank < k))
-        ids = queries.gather(ranked["query"]).alias("query_id")
-        return ranked.select(ids, "doc_id", "score")
+    # -- what members say -------------------------------------------------------------------
 
+    def _points(self, lists: Lists, weight: float) -> Floats:
+        """What each document is worth in a run of this weight."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _points")
 
-def _blocks(runs: Sequence[Run]) -> Iterator[pl.Series]:
-    """Yield the ids of queries, in order of first appearance, so many that a block is full."""
-    queries = pl.concat([run.query_ids for run in runs]).unique(maintain_order=True)
-    rows = sum(len(run) for run in runs)
-    size = max(1, int(len(queries) * _BLOCK / max(rows, 1)))
-    for start in range(0, len(queries), size):
-        yield queries.slice(start, size)
+    def _absent(self, lists: Lists, weight: float) -> Floats:
+        """What a document is worth, for each query, in a run that does not have it."""
+        return np.zeros(len(lists.lengths))
 
-
-def _lists(run: Run, queries: pl.Series, depth: int | None) -> tuple[Lists, pl.Series]:
-    """The rankings that a run has for these queries, and their documents."""
-    names = run.query_ids.to_frame("id").with_row_index("at")
-    at = queries.to_frame("id").join(names, on="id", how="left", maintain_order="left")["at"]
-    there = at.is_not_null().to_numpy()
-    place = at.fill_null(0).to_numpy().astype(np.int64)
-    lengths = np.zeros(len(queries), dtype=np.int64)
-    firsts = np.zeros(len(queries), dtype=np.int64)
-    if there.any():
-        lengths[there] = np.diff(run.bounds)[place[there]]
-        firsts[there] = run.bounds[place[there]]
-    if depth is not None:
-        lengths = np.minimum(lengths, depth)
-    starts = np.cumsum(lengths) - lengths
-    query = np.repeat(np.arange(len(queries)), lengths)
-    within = np.arange(lengths.sum()) - starts[query]
-    rows = firsts[query] + within
-    lists = Lists(query, within + 1, run.scores[rows], starts, lengths)
-    return lists, run.doc_ids.gather(rows)
+    def _total(self, points: Floats, count: Ints) -> Floats:
+        """The score: of the sum of the points and the number of runs that have the document."""
+        return points

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from farfield.fusions.base import Floats, Fusion, Lists
 
 __all__ = ["borda"]
@@ -18,6 +16,5 @@ class borda(Fusion):
     Weights multiply the points. Relations: rrf rewards the top of a list far more.
     """
 
-    def _points(self, lists: Lists, number: int, k: int | None) -> Floats:
-        points = lists.lengths[lists.query] - lists.rank + 1
-        return self._weight(number) * points.astype(np.float64)
+    def _points(self, lists: Lists, weight: float) -> Floats:
+        return weight * (lists.lengths[lists.query] - lists.rank + 1.0)

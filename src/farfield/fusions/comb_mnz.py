@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import polars as pl
-
+from farfield.fusions.base import Floats, Ints
 from farfield.fusions.comb_sum import comb_sum
 
 __all__ = ["comb_mnz"]
@@ -13,7 +12,10 @@ __all__ = ["comb_mnz"]
 
 @dataclass(frozen=True, kw_only=True)
 class comb_mnz(comb_sum):
-    """CombSUM times the number of lists that have the document (Fox and Shaw 1994)."""
+    """CombSUM times the number of lists that have the document (Fox and Shaw 1994).
 
-    def _total(self, points: pl.Expr, count: pl.Expr) -> pl.Expr:
+    Relations: comb_sum rewards a document for each list only by its score there.
+    """
+
+    def _total(self, points: Floats, count: Ints) -> Floats:
         return points * count

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from farfield.fusions._norms import Norm, normalised
 from farfield.fusions.base import Floats, Fusion, Lists
-from farfield.fusions.interpolate import Norm, normalised
 
 __all__ = ["comb_sum"]
 
@@ -14,11 +14,13 @@ __all__ = ["comb_sum"]
 class comb_sum(Fusion):
     """Sum of the normalised scores over the lists that have the document (Fox and Shaw 1994).
 
+    For ``norm`` see interpolate; weights multiply the scores.
+
     Relations: comb_mnz also multiplies by the number of lists; interpolate has weights that share
-    one whole.
+    one whole, and may give absent documents the lowest score.
     """
 
     norm: Norm = "minmax"
 
-    def _points(self, lists: Lists, number: int, k: int | None) -> Floats:
-        return self._weight(number) * normalised(lists, self.norm)
+    def _points(self, lists: Lists, weight: float) -> Floats:
+        return weight * normalised(lists, self.norm)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from farfield.fusions.base import Floats, Fusion, Lists
+from farfield.fusions.base import Floats, Fusion, Lists, Pool
 from farfield.tables import Qrels
 
 __all__ = ["oracle"]
@@ -20,18 +20,23 @@ class oracle(Fusion):
 
     Needs judgements, so it is an upper bound and no system (Chen et al. 2022): with recall, the
     most that any fusion of these runs can reach. Documents of one relevance are ordered as by rrf.
+
+    Relations: the best single weight for each query (``tune``) is a bound that is less far off.
     """
 
     needs_qrels: ClassVar[bool] = True
 
-    def _points(self, lists: Lists, number: int, k: int | None) -> Floats:
-        return np.asarray(1.0 / (60.0 + lists.rank), dtype=np.float64)
-
-    def _informed(self, fused: pl.DataFrame, queries: pl.Series, qrels: Qrels) -> pl.DataFrame:
-        judged = qrels.frame.filter(pl.col("relevance") > 0)
-        numbers = queries.to_frame("query_id").with_row_index("query")
-        judged = judged.join(numbers, on="query_id").select("query", "doc_id", "relevance")
-        joined = fused.join(judged, on=["query", "doc_id"], how="left", maintain_order="left")
+    def scores(self, pool: Pool, qrels: Qrels | None = None) -> Floats:
+        """The relevance of every document of a pool, and a little of what rrf says."""
+        assert qrels is not None  # checked before
+        numbers = pool.queries.to_frame("query_id").with_row_index("query")
+        judged = qrels.frame.filter(pl.col("relevance") > 0).join(numbers, on="query_id")
+        pooled = pl.DataFrame({"query": pool.query.astype(np.uint32), "doc_id": pool.doc_ids()})
+        found = pooled.with_row_index("at").join(judged, on=["query", "doc_id"])
         # A thousandth of the points never amounts to a step of relevance: they order equals.
-        score = pl.col("relevance").fill_null(0) + pl.col("score") / 1000
-        return joined.select("query", "doc_id", score.alias("score"))
+        scores = super().scores(pool) / 1000
+        scores[found["at"].to_numpy()] += found["relevance"].to_numpy()
+        return scores
+
+    def _points(self, lists: Lists, weight: float) -> Floats:
+        return weight / (60.0 + lists.rank)

@@ -10,11 +10,11 @@ import numpy as np
 from farfield.errors import SpecError
 from farfield.fusions.base import Floats, Fusion, Lists
 
-__all__ = ["DIALECTS", "rrf"]
+__all__ = ["DIALECTS", "Dialect", "rrf"]
 
 
 class Dialect(NamedTuple):
-    """What an engine takes for granted."""
+    """What an engine takes for granted. In none of them does an absent document count."""
 
     k: int
     first_rank: int
@@ -41,29 +41,47 @@ class rrf(Fusion):
     the same way), ``chroma`` (ranks from 0), ``qdrant`` (k = 2, ranks from 0, and weights that
     divide the rank: 1 / ((rank + 1) / weight + k - 1)). ``k`` and ``depth`` override it.
 
+    A document that a list lacks gets nothing from it (``absent='zero'``, all of the engines);
+    ``absent='last'`` ranks it right behind the list's last, as sentence-transformers did until
+    July 2026 (with the ranks of ``chroma``).
+
     Relations: interpolate uses scores as well, and can be tuned; rrf needs neither scores nor
     labels.
     """
 
     k: int | None = None
     dialect: Literal["cormack", "pyserini", "elasticsearch", "chroma", "qdrant"] = "cormack"
+    absent: Literal["zero", "last"] = "zero"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.k is not None and self.k < 1:
             raise SpecError(f"k is {self.k}, expected 1, 2, 3 …")
 
-    def _depth(self, k: int | None) -> int | None:
+    @property
+    def constant(self) -> int:
+        """The k that counts."""
+        return DIALECTS[self.dialect].k if self.k is None else self.k
+
+    def window(self, k: int | None) -> int | None:
+        """How much of each list is looked at: ``depth``, or what the dialect says."""
         window = DIALECTS[self.dialect].window
         return self.depth if self.depth is not None else k if window == 0 else window
 
-    def _points(self, lists: Lists, number: int, k: int | None) -> Floats:
+    def _points(self, lists: Lists, weight: float) -> Floats:
+        return self._worth(lists.rank.astype(np.float64), weight)
+
+    def _absent(self, lists: Lists, weight: float) -> Floats:
+        if self.absent == "zero":
+            return super()._absent(lists, weight)
+        behind = self._worth(lists.lengths + 1.0, weight)
+        return np.where(lists.lengths > 0, behind, 0.0)
+
+    def _worth(self, rank: Floats, weight: float) -> Floats:
+        """Points of documents at these ranks, which count from 1."""
         spoken = DIALECTS[self.dialect]
-        constant = spoken.k if self.k is None else self.k
-        weight = self._weight(number)
+        if weight == 0:
+            return np.zeros(len(rank))
         if spoken.weigh_rank:
-            if weight == 0:
-                return np.zeros(len(lists.rank))
-            return np.asarray(1.0 / (lists.rank / weight + (constant - 1)), dtype=np.float64)
-        ranks = lists.rank + (spoken.first_rank - 1.0)
-        return np.asarray(weight / (constant + ranks), dtype=np.float64)
+            return 1.0 / (rank / weight + (self.constant - 1.0))
+        return weight / (self.constant + (rank + (spoken.first_rank - 1.0)))

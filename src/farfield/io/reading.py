@@ -187,7 +187,7 @@ def _rows(content: Content, kind: type[Table]) -> tuple[Any, Where]:
         return _from_array(content, kind), _row
     if form.kind == "object":
         first = _json_object(content.first_line())
-        if first is not None and not _is_nested(first):
+        if first and not _is_nested(first):
             return _ours(read_jsonl(content), kind), partial(content.line_of, blanks=JSON_BLANKS)
         nested = _from_nested(content, kind)
         return nested, partial(_nested_place, nested)
@@ -224,9 +224,8 @@ def _headless_run(content: Content) -> pl.DataFrame:
             message = f"rank is {frame['rank'][row]}, expected a whole number."
             raise content.error(message, content.line_of(row))
         return frame
-    layout = _RUN_LINE + (
-        "; judgements have four fields: were the two files swapped?" if width == 4 else ""
-    )
+    swapped = " (judgements have four fields: were the two files swapped?)"
+    layout = _RUN_LINE + (swapped if width == 4 else "")
     columns = [Column("query_id", 0), Column("doc_id", 2), Column("score", 4, "number")]
     frame = read_columns(content, columns, layout=layout)
     _check_last_line(content, width)
@@ -238,9 +237,8 @@ def _headless_qrels(content: Content) -> pl.DataFrame:
     if width == 3:
         columns = [Column("query_id", 0), Column("doc_id", 1), Column("relevance", 2, "number")]
         return read_columns(content, columns, layout="query document relevance", exact=True)
-    layout = _QRELS_LINE + (
-        "; a run has six fields: were the two files swapped?" if width > 4 else ""
-    )
+    swapped = " (a run has six fields: were the two files swapped?)"
+    layout = _QRELS_LINE + (swapped if width > 4 else "")
     columns = [Column("query_id", 0), Column("doc_id", 2), Column("relevance", 3, "number")]
     return read_columns(content, columns, layout=layout, exact=True)
 
@@ -265,6 +263,9 @@ def _headed(content: Content, kind: type[Table], names: list[str]) -> pl.DataFra
     wanted = dict(kind.columns)
     if kind is Run and "score" not in ours:
         wanted["rank"] = pl.Float64
+    twice = [name for name in wanted if ours.count(name) > 1]
+    if twice:
+        raise content.error(f"the column {twice[0]!r} is there twice.", content.line_of(0))
     columns = [
         Column(name, ours.index(name), "id" if dtype == pl.String else "number")
         for name, dtype in wanted.items()
@@ -301,13 +302,17 @@ def _from_array(content: Content, kind: type[Table]) -> pl.DataFrame:
 
 def _from_nested(content: Content, kind: type[Table]) -> dict[str, dict[str, Any]]:
     nested = read_json(content)
-    if kind in (Run, Qrels) and _is_nested(nested):
-        return nested  # type: ignore[no-any-return]
-    names = ", ".join(kind.columns)
-    expected = f"one object per line with {names}"
-    if kind in (Run, Qrels):
-        expected += ", or {query: {document: number}}"
-    raise content.error(f"expected {expected}.")
+    if kind not in (Run, Qrels) or not _is_nested(nested):
+        expected = f"one object per line with {', '.join(kind.columns)}"
+        if kind in (Run, Qrels):
+            expected += ", or {query: {document: number}}"
+        raise content.error(f"expected {expected}.")
+    for query, documents in nested.items():
+        for doc, value in documents.items():
+            if not isinstance(value, int | float):
+                place = f"in query {query!r}, document {doc!r}"
+                raise content.error(f"{place}: {shown(json.dumps(value))} is not a number.")
+    return nested  # type: ignore[no-any-return]  # just checked
 
 
 def _nested_place(nested: dict[str, dict[str, Any]], row: int) -> str:
@@ -329,7 +334,7 @@ def _ours(frame: pl.DataFrame, kind: type[Table]) -> pl.DataFrame:
 
 
 def _is_nested(value: dict[str, Any]) -> bool:
-    return all(isinstance(inner, dict) for inner in value.values()) and bool(value)
+    return all(isinstance(inner, dict) for inner in value.values())
 
 
 def _json_object(line: bytes) -> dict[str, Any] | None:

@@ -79,8 +79,7 @@ def read_jsonl(content: Content) -> pl.DataFrame:
     Of an entry that an object has twice, the first counts.
     """
     data = bytes(content.data)
-    if any(data.find(brackets) >= 0 for brackets in _DEEP):
-        raise content.error("objects in objects, too many to be read. Flatten them.")
+    _check_depth(content)
     if (b"\\ud" in data or b"\\uD" in data) and _LONE_SURROGATE.search(data):
         _blame_json(content)
     try:
@@ -99,6 +98,7 @@ def read_jsonl(content: Content) -> pl.DataFrame:
 
 def read_json(content: Content) -> Any:
     """Read a whole JSON document."""
+    _check_depth(content)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
@@ -113,6 +113,11 @@ def read_json(content: Content) -> Any:
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         raise content.error(f"this is not JSON: {first_sentence(error)}.", line) from error
+
+
+def _check_depth(content: Content) -> None:
+    if any(content.data.find(brackets) >= 0 for brackets in _DEEP):
+        raise content.error("objects in objects, too deep to be read. Flatten them.")
 
 
 def _blame_json(content: Content) -> None:
@@ -192,10 +197,10 @@ def _delimited_fast(content: Content, separator: str) -> pl.DataFrame | None:
 
 def _delimited(content: Content, separator: str) -> pl.DataFrame:
     records = _records(content, separator)
-    _, names = next(records)
-    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    at, names = next(records)
+    twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise content.error(f"the column {twice[0]!r} is there twice.", 1)
+        raise content.error(f"the column {twice[0]!r} is there twice.", at)
     rows = []
     for number, fields in records:
         if len(fields) != len(names):

@@ -47,8 +47,8 @@ class Column:
 
 
 def fields_of(line: bytes) -> list[bytes]:
-    """Split a line into its fields."""
-    return [field for field in re.split(rb"[ \t]+", line) if field]
+    """Split a line into its fields; from the 64th on they count as one."""
+    return [field for field in re.split(rb"[ \t]+", line.strip(b" \t"), maxsplit=63) if field]
 
 
 def is_number(field: bytes) -> bool:
@@ -205,7 +205,9 @@ def _explain(
     for at, (number, line) in enumerate(content.lines()):
         message = _complaint(line, columns, layout, exact, header and at == 0)
         if message is not None:
-            return content.error(message, number)
+            cut = content.data[-1:] != b"\n" and content.data[-len(line) :] == line
+            hint = " It has no line end: the file may be cut short." if cut else ""
+            return content.error(message + hint, number)
     return content.error(f"cannot be read as lines of {layout}.")
 
 

@@ -140,12 +140,9 @@ def _beir(table: Any, file: IO[bytes], path: str) -> None:
     others = [name for name in frame.columns if name not in names]
     if "_id" in others:
         raise FileError(path, "BEIR's _id is the id. Call the column _id something else.")
-    rows = _jsonable(frame, path).select(
-        pl.col(names[0]).alias("_id"),
-        *names[1:],
-        *([pl.struct(others).alias("metadata")] * bool(others)),
-    )
-    rows.write_ndjson(file)
+    metadata = [pl.struct(others).alias("metadata")] if others else []
+    rows = _jsonable(frame, path)
+    rows.select(pl.col(names[0]).alias("_id"), *names[1:], *metadata).write_ndjson(file)
 
 
 def _json(table: Any, file: IO[bytes], path: str) -> None:

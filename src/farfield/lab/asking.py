@@ -16,6 +16,7 @@ from farfield.lab.world import Floats, Ints, World
 __all__ = ["Asker", "Plan"]
 
 _ROUNDS = 12  # of looking for queries that were not asked yet
+_STUBBORN = 20  # so few repeated queries are worth another round even if the last one failed
 _CHUNK = 100_000  # queries put into words at a time
 _CASED, _MARKED = 0.06, 0.12  # share of queries with a capital, of questions with a question mark
 
@@ -68,7 +69,7 @@ class Asker:
         before = len(plan)
         for _ in range(_ROUNDS):
             again = _repeated(plan)
-            if not 0 < len(again) < 0.95 * before:
+            if not len(again) or len(again) > max(0.95 * before, _STUBBORN):
                 break
             before = len(again)
             other = self._draw(rng, instead(len(again)), fresh)
@@ -85,8 +86,7 @@ class Asker:
     def turned(self, plan: Plan, row: int) -> str:
         """Return the text of a query with its parts in another order."""
         slots = self._world.slots[int(plan.need[row]) // ASPECTS]
-        turned: str = self._book.turned[int(plan.pattern[row])]
-        return turned.format_map(slots).lower()
+        return self._book.turned[int(plan.pattern[row])].format_map(slots).lower()
 
     def write(self, rng: np.random.Generator, plan: Plan) -> pl.Series:
         """Return the texts of the queries."""

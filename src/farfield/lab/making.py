@@ -92,7 +92,7 @@ def make(
     others near-duplicates. Of the rest 30 % are about entities known from training, 45 % about
     other entities of known topics and 25 % about the topic kept from training.
 
-    Training queries are different from one another up to about ten times as many as there are
+    Training queries are different from one another up to about five times as many as there are
     passages; of more than that some come again, as they do in a log.
 
     The same arguments give the same bytes, and passages depend on neither ``train`` nor ``test``.

@@ -82,11 +82,12 @@ class Phrasebook:
         ]
         self._sizes = np.array([len(cell) for cell in cells])
         self._starts = np.cumsum(self._sizes) - self._sizes
-        plain, self.turned = zip(*(pair for cell in cells for pair in cell), strict=True)
+        pairs = [pair for cell in cells for pair in cell]
+        self.patterns = [pattern.removesuffix("?") for pattern, _ in pairs]
+        self.turned = [turned.removesuffix("?") for _, turned in pairs]
         """Each pattern with its parts in another order."""
-        self.patterns = [pattern.removesuffix("?") for pattern in plain]
-        self.marked = np.array([pattern.endswith("?") for pattern in plain])
-        """Whether a question mark may follow."""
+        self.marked = np.array([pattern.endswith("?") for pattern, _ in pairs])
+        """Whether a question mark may follow a pattern."""
 
     def pick(
         self, u: Floats, *, topic: Ints, aspect: Ints, frame: Ints, phrase: Ints, form: Ints

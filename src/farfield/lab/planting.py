@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _SMALL = (
     ("wondering", "i was wondering"),
     ("i forgot", "i forget"),
     ("any idea", "no idea"),
-    ("details on", "any details on"),
+    (" info", " information"),
     ("question about", "quick question about"),
     ("what is ", "what's "),
     ("where is ", "where's "),
@@ -86,13 +86,10 @@ def _typo(rng: np.random.Generator, text: str, turned: str) -> str:
 
 
 def _paraphrase(rng: np.random.Generator, text: str, turned: str) -> str:
-    lowered = text.lower()
-    fitting: Sequence[tuple[str, str]] = [pair for pair in _SMALL if pair[0] in lowered]
-    choice = int(rng.integers(len(fitting) + 1))
-    if choice < len(fitting):
-        return lowered.replace(*fitting[choice], 1)
-    extra = (" please", ", please", ", thanks")[rng.integers(3)]
-    return lowered.rstrip("?") + extra
+    lowered = text.lower().rstrip("?")
+    fitting = [lowered.replace(*pair, 1) for pair in _SMALL if pair[0] in lowered]
+    fitting = fitting or [f"{lowered} please", f"{lowered}, please", f"{lowered}, thanks"]
+    return fitting[rng.integers(len(fitting))]
 
 
 _EDITS = {

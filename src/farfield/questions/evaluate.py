@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from farfield import measures as measure_family
@@ -55,6 +56,21 @@ class Evaluation:
         return stats.summarise(
             self.per_query, level=self.level, resamples=self.resamples, seed=self.seed
         )
+
+    @property
+    def query_ids(self) -> pl.Series:
+        """The judged queries, sorted."""
+        return self.per_query.frame["query_id"].head(self.queries)
+
+    def values(self, measure: str | Measure | None = None) -> npt.NDArray[np.float64]:
+        """Return the values of a measure (the first by default): systems x judged queries.
+
+        Rows are in the order of ``systems``, columns in that of ``query_ids``.
+        """
+        labels = [str(m) for m in self.measures]
+        at = 0 if measure is None else labels.index(str(measure_family.parse(measure)))
+        shape = len(self.systems), len(labels), self.queries
+        return self.per_query.frame["value"].to_numpy().reshape(shape)[:, at, :]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``farfield evaluate --json`` prints."""

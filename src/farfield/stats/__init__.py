@@ -3,9 +3,10 @@
 A mean over queries is a guess about queries nobody has seen, so nothing here returns a mean
 without the means to say how sure it is. Three layers:
 
-- one row of values per thing measured: ``mean``, ``means``, ``difference``, ``rank_intervals``;
-- tests and what goes with them: ``paired_test``, ``two_sample_test``, ``adjust``,
-  ``effect_size``, ``detectable_difference``;
+- one row of values per thing measured: ``mean``, ``means``, ``difference``, ``differences``,
+  ``rank_intervals``, ``agreement``;
+- tests and what goes with them: ``paired_test``, ``two_sample_test``, ``correlation_tests``,
+  ``adjust``, ``effect_size``, ``detectable_difference``;
 - tables of per-query values: ``summarise``, ``contrasts``.
 
 Two conventions hold throughout.
@@ -20,13 +21,14 @@ conversation) they are not independent, and an interval that pretends they are i
 of their sums. The mean itself does not change.
 
 Inside, imports go one way: ``frames`` uses ``pivot``, ``significance``, ``effects`` and
-``bootstrap``; the last three and ``ranks`` use ``units``, and all use ``checks``. scipy and polars
-are imported where they are used, so that a mean needs neither.
+``bootstrap``; the last three, ``ranks`` and ``agreement`` use ``units``, and all use ``checks``.
+scipy and polars are imported where they are used, so that a mean needs neither.
 """
 
 from __future__ import annotations
 
-from farfield.stats.bootstrap import METHODS, Estimate, difference, mean, means
+from farfield.stats.agreement import Agreement, agreement, correlation_tests
+from farfield.stats.bootstrap import METHODS, Estimate, difference, differences, mean, means
 from farfield.stats.effects import detectable_difference, effect_size
 from farfield.stats.frames import contrasts, summarise
 from farfield.stats.pivot import HasFrame
@@ -46,14 +48,18 @@ __all__ = [
     "METHODS",
     "PAIRED_TESTS",
     "TWO_SAMPLE_TESTS",
+    "Agreement",
     "Estimate",
     "HasFrame",
     "RankInterval",
     "Test",
     "adjust",
+    "agreement",
     "contrasts",
+    "correlation_tests",
     "detectable_difference",
     "difference",
+    "differences",
     "effect_size",
     "mean",
     "means",

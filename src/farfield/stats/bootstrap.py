@@ -106,7 +106,32 @@ def difference(
             "clusters were given for unpaired samples, where they have no meaning yet. Leave them "
             "out, or compare the same queries with paired=True."
         )
-    return intervals.unpaired(sample(a, "a"), sample(b, "b"))
+    return intervals.unpaired(sample(a, "a"), sample(b, "b"))[0]
+
+
+def differences(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    level: float = 0.95,
+    method: str = "bca",
+    resamples: int = 1000,
+    seed: int = 0,
+) -> list[Estimate]:
+    """Return ``mean(a) - mean(b)`` of every column, for two sets of different queries.
+
+    ``a`` and ``b`` have a row per query and the same columns; each set is resampled on its own,
+    and all columns share the resamples. The options are those of ``mean``. Where both have the same
+    queries, ``means(a - b)`` is what is wanted.
+    """
+    intervals = Intervals(level, method, resamples, seed)
+    sides = [np.ascontiguousarray(finite(x, name, 2).T) for x, name in ((a, "a"), (b, "b"))]
+    if len(sides[0]) != len(sides[1]):
+        raise InputError(
+            f"a has {len(sides[0])} columns and b has {len(sides[1])}, where the same columns are "
+            "expected. Give the same systems in the same order."
+        )
+    return intervals.unpaired(*(Units.of(rows) for rows in sides))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,27 +166,27 @@ class Intervals:
             low, high = self.bootstrap_bounds(drawn, units.acceleration())
         return units.centre + low, units.centre + high
 
-    def unpaired(self, a: Units, b: Units) -> Estimate:
-        """Return the difference of the means of two single columns, with its interval."""
+    def unpaired(self, a: Units, b: Units) -> list[Estimate]:
+        """Return the differences of the k means of two independent samples, with intervals."""
         if min(a.n, b.n) == 1:
-            low = high = np.array([np.nan])
+            low = high = np.full(len(a.centre), np.nan)
         elif self.method == "t":
-            error, df = welch(a, b)
-            low, high = self._t_bounds(np.array([error]), df)
+            low, high = self._t_bounds(*welch(a, b))
         else:
             rng = np.random.default_rng(self.seed)
             drawn = a.resampled(self.resamples, rng) - b.resampled(self.resamples, rng)
             # Every value moves the difference by its share of its own side.
             moves = np.concatenate([a.totals / a.n, -b.totals / b.n], axis=1)
             low, high = self.bootstrap_bounds(drawn, skew(moves))
-        value = float(a.centre[0] - b.centre[0])
-        return self._estimate(value, value + float(low[0]), value + float(high[0]), a.n + b.n)
+        value = a.centre - b.centre
+        rows = zip(value.tolist(), (value + low).tolist(), (value + high).tolist(), strict=True)
+        return [self._estimate(*row, a.n + b.n) for row in rows]
 
     def _estimate(self, value: float, low: float, high: float, n: int) -> Estimate:
         level = float(self.level)
         return Estimate(value=value, low=low, high=high, n=n, level=level, method=self.method)
 
-    def _t_bounds(self, error: Floats, df: float) -> tuple[Floats, Floats]:
+    def _t_bounds(self, error: Floats, df: Floats | float) -> tuple[Floats, Floats]:
         from scipy.special import stdtrit
 
         margin: Floats = stdtrit(df, 0.5 + self.level / 2.0) * error

@@ -198,7 +198,7 @@ def two_sample_test(
         p = _permutations(*values, resamples, seed)
     else:
         error, df = welch(first, second)
-        outcome = _t_test(np.array([gap(first, second)]), np.array([error]), df)
+        outcome = _t_test(np.array([gap(first, second)]), error, float(df[0]))
         statistic, p = (float(x[0]) for x in outcome)
     return Test(statistic=statistic, p=p, method=test, n=first.n + second.n)
 

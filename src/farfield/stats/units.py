@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -143,17 +142,16 @@ def gap(a: Units, b: Units) -> float:
     return 0.0 if still and same else first - second
 
 
-def welch(a: Units, b: Units) -> tuple[float, float]:
-    """Return the standard error of the difference of two means, and its degrees of freedom.
+def welch(a: Units, b: Units) -> tuple[Floats, Floats]:
+    """Return the standard errors of k differences of means, and their degrees of freedom.
 
     With a single value on a side they are NaN and 0.
     """
     if min(a.n, b.n) == 1:
-        return math.nan, 0.0
-    first, second = (float(side.standard_error[0]) ** 2 for side in (a, b))
-    error = math.sqrt(first + second)
-    if error == 0.0:
-        return 0.0, 1.0
+        return np.full(len(a.centre), np.nan), np.zeros(len(a.centre))
+    first, second = a.standard_error**2, b.standard_error**2
+    error = np.sqrt(first + second)
     # As shares of the whole, so that small variances do not underflow when squared.
-    first, second = first / (first + second), second / (first + second)
-    return error, 1.0 / (first**2 / (a.n - 1) + second**2 / (b.n - 1))
+    whole = np.where(error > 0.0, first + second, 1.0)
+    sums = (first / whole) ** 2 / (a.n - 1) + (second / whole) ** 2 / (b.n - 1)
+    return error, np.divide(1.0, sums, out=np.ones_like(sums), where=error > 0.0)
