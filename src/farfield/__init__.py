@@ -31,7 +31,10 @@ if TYPE_CHECKING:
         write,
         write_collection,
     )
+    from farfield.questions.audit import Audit, audit
     from farfield.questions.compare import Comparison, compare
+    from farfield.questions.coverage import Coverage, coverage
+    from farfield.questions.diagnose import Diagnosis, diagnose
     from farfield.questions.evaluate import Evaluation, evaluate
     from farfield.tables import Allocation, Corpus, Partition, PerQuery, Qrels, Queries, Run
 
@@ -58,19 +61,38 @@ _HOMES = {
         "write_collection",
     ],
     "questions.compare": ["Comparison", "compare"],
+    "questions.coverage": ["Coverage", "coverage"],
+    "questions.diagnose": ["Diagnosis", "diagnose"],
     "questions.evaluate": ["Evaluation", "evaluate"],
     "tables": ["Allocation", "Corpus", "Partition", "PerQuery", "Qrels", "Queries", "Run"],
+    "questions.audit": ["Audit", "audit"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ["errors", "io", "lab", "measures", "registry", "spec", "stats", "tables"]
+_MODULES = [
+    "encoders",
+    "errors",
+    "figures",
+    "fusions",
+    "io",
+    "lab",
+    "measures",
+    "registry",
+    "similarity",
+    "spec",
+    "stats",
+    "tables",
+]
 
 __all__ = [
     "Allocation",
+    "Audit",
     "Card",
     "CheckFailed",
     "Collection",
     "Comparison",
     "Corpus",
+    "Coverage",
+    "Diagnosis",
     "Evaluation",
     "FarfieldError",
     "FarfieldWarning",
@@ -84,9 +106,15 @@ __all__ = [
     "Run",
     "SpecError",
     "TableError",
+    "audit",
     "compare",
+    "coverage",
+    "diagnose",
+    "encoders",
     "errors",
     "evaluate",
+    "figures",
+    "fusions",
     "io",
     "lab",
     "measures",
@@ -97,6 +125,7 @@ __all__ = [
     "read_queries",
     "read_run",
     "registry",
+    "similarity",
     "spec",
     "stats",
     "tables",

@@ -8,7 +8,7 @@ import warnings
 
 import typer
 
-from farfield.cli import audit, compare, convert, demo, evaluate, lab, list_
+from farfield.cli import audit, compare, convert, coverage, demo, diagnose, evaluate, lab, list_
 from farfield.errors import CheckFailed, FarfieldError
 
 __all__ = ["app", "main"]
@@ -26,6 +26,8 @@ app = typer.Typer(
 app.command()(evaluate.evaluate)
 app.command()(audit.audit)
 app.command()(compare.compare)
+app.command()(diagnose.diagnose)
+app.command()(coverage.coverage)
 app.command()(convert.convert)
 app.command()(lab.lab)
 app.command()(demo.demo)

@@ -112,7 +112,7 @@ def audit(
         figures.save(answer.figure(), figure)
     cleaned = None
     if clean is not None:
-        cleaned = _clean(answer, clean, clean_side, train_queries, test_queries)
+        cleaned = _clean(answer, clean, clean_side)
     if json:
         found = answer.to_dict()
         show.print_json(found | {"clean": cleaned} if cleaned else found)
@@ -192,9 +192,7 @@ def _share(row: dict[str, Any]) -> list[str]:
     return [f"{row['share']:.1%}", span, f"{row['queries']:,}"]
 
 
-def _clean(
-    answer: Audit, folder: Path, side: str, train_queries: str | None, test_queries: str | None
-) -> dict[str, int]:
+def _clean(answer: Audit, folder: Path, side: str) -> dict[str, int]:
     """Write queries and judgements of one side without those that leak."""
     from farfield import io
     from farfield.errors import FileError
@@ -202,7 +200,7 @@ def _clean(
     from farfield.tables import Qrels, Queries
 
     leaks = answer.leaking if side == "train" else answer.leaked
-    texts = train_queries if side == "train" else test_queries
+    texts = answer.train if side == "train" else answer.test
     qrels = answer.train_qrels if side == "train" else answer.test_qrels
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -210,7 +208,7 @@ def _clean(
         raise FileError(folder, f"cannot be made: {error.strerror}.") from error
     written: dict[str, int] = {}
     if texts is not None:
-        kept = without(io.read_queries(texts), leaks)
+        kept = without(texts, leaks)
         io.write(Queries.trusted(kept), folder / f"{side}-queries.jsonl")
         written[f"{side}-queries.jsonl"] = len(kept)
     if qrels is not None:

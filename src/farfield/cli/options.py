@@ -14,6 +14,7 @@ __all__ = [
     "Json",
     "Level",
     "Measures",
+    "OneMeasure",
     "Output",
     "PerQueryFile",
     "QrelsFile",
@@ -38,6 +39,9 @@ Measures = Annotated[
         help='A measure, like nDCG@10 or "RR(rel=2)@10"; may be given several times.',
         show_default="nDCG@10, RR@10, R@1000, AP",
     ),
+]
+OneMeasure = Annotated[
+    str, typer.Option("--measure", "-m", help='A measure, like nDCG@10 or "RR(rel=2)@10".')
 ]
 PerQueryFile = Annotated[
     Path | None,

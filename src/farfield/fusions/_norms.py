@@ -15,10 +15,10 @@ Norm = Literal["minmax", "z", "dbsf", "rank", "none"]
 
 def normalised(lists: Lists, norm: Norm) -> Floats:
     """Bring the scores of each list to a common scale."""
-    if norm == "none":
-        return lists.score
     if norm == "rank":
         return 1.0 - (lists.rank - 1.0) / lists.lengths[lists.query]
+    if norm == "none":
+        return lists.score
     if norm == "minmax":
         low = lists.per_query(np.minimum, lists.score)
         high = lists.per_query(np.maximum, lists.score)

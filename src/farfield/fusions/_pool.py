@@ -1,8 +1,8 @@
 """Documents of a query, brought together from all runs: each once, with where every run put it.
 
-Strings are slow to group, so documents are met by 64-bit numbers made from the hashes of their
-ids, and every meeting is then confirmed by comparing the ids themselves. Queries are taken in
-blocks that fit the cache, each a matrix with a row for every query.
+Strings are slow to group. So documents meet by numbers made from the hashes of their ids, and
+every meeting is confirmed by comparing the ids themselves. Queries are taken in blocks that fit
+the cache; a block is a matrix with a row for every query, and its rows are sorted all at once.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from farfield.errors import InputError
 from farfield.tables import Run
 
 __all__ = ["Lists", "Pool", "Rankings", "blocks", "gather"]
@@ -22,9 +24,10 @@ __all__ = ["Lists", "Pool", "Rankings", "blocks", "gather"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+T = TypeVar("T", bound=np.generic)
 
 # Cells of a block's matrix: large enough that calls cost little, small enough for the cache.
-_BLOCK = 1 << 18
+_BLOCK = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,14 @@ class Lists:
 
     @cached_property
     def score(self) -> Floats:
-        """The scores, read when somebody asks: a fusion of ranks needs none."""
-        return self._run.scores[self._rows]
+        """The scores, taken from the run when somebody asks: a fusion of ranks does not."""
+        scores = self._run.scores[self._rows]
+        if not np.isfinite(scores).all():
+            raise InputError(
+                f"the run {self._run.name!r} holds infinite scores, which cannot be added up. Fuse "
+                "by rrf, which needs no scores, or rescore the run."
+            )
+        return scores
 
     def per_query(self, reduce: np.ufunc, values: Floats) -> Floats:
         """Reduce values of the rows over each list; 0 for lists that are empty."""
@@ -86,39 +95,44 @@ class Pool:
 
     def ranked(self, scores: Floats, k: int | None = None) -> Ints:
         """Return the first ``k`` documents of each query by score, equal ones by descending id."""
-        lengths = np.diff(self.bounds)
-        width = int(lengths.max(initial=0))
-        cells, padded = _cells(self.query, np.arange(len(self)) - self.bounds[self.query], width)
-        matrix = np.full((len(lengths), width), np.inf)
-        matrix.ravel()[cells] = -scores
-        order = np.argsort(matrix, axis=1)
-        order += self.bounds[:-1, None]
-        place = np.broadcast_to(np.arange(width), order.shape)
-        if padded:  # what fills a row up comes last in it
-            real = place < lengths[:, None]
-            order, place = order[real], place[real]
-        order, place = order.ravel(), place.ravel()
-        if k is not None and k < width:
-            # Ties may reach over the edge, so the cut comes after them.
-            self._break_ties(scores, order, place < k)
-            return order[place < k]
-        self._break_ties(scores, order, None)
-        return order
+        chosen = np.arange(len(self)) if k is None else self._hopeful(scores, k)
+        query = self.query[chosen]
+        bounds = np.searchsorted(query, np.arange(len(self.queries) + 1))
+        matrix = _Matrix.of(np.diff(bounds))
+        columns = np.argsort(matrix.filled(-scores[chosen], np.inf), axis=1)
+        columns += bounds[:-1, None]
+        order: Ints = chosen[matrix.taken(columns)]
+        self._break_ties(scores, order, query)
+        return order if k is None else order[np.arange(len(order)) - bounds[query] < k]
 
-    def _break_ties(self, scores: Floats, order: Ints, wanted: Bools | None) -> None:
+    def _hopeful(self, scores: Floats, k: int) -> Ints:
+        """Documents that may be among the first ``k``: those that no ``k`` others are above."""
+        matrix = _Matrix.of(np.diff(self.bounds))
+        if matrix.width <= k:
+            return np.arange(len(self))
+        table = matrix.filled(-scores, np.inf)
+        table.partition(k - 1, axis=1)
+        return np.flatnonzero(-scores <= np.repeat(table[:, k - 1], np.diff(self.bounds)))
+
+    def _break_ties(self, scores: Floats, order: Ints, query: Ints) -> None:
         """Bring neighbours of equal score into descending order of their ids, in place."""
-        sorted_scores, query = scores[order], self.query[order]
-        tied = (sorted_scores[1:] == sorted_scores[:-1]) & (query[1:] == query[:-1])
-        if not tied.any():
-            return
-        group = np.cumsum(np.concatenate(([True], ~tied)))
-        inside = np.concatenate((tied, [False])) | np.concatenate(([False], tied))
-        if wanted is not None:  # groups of which nothing is wanted may stay as they are
-            inside &= np.bincount(group, weights=wanted)[group] > 0
-        at = np.flatnonzero(inside)
-        ties = pl.DataFrame({"group": group[at], "doc": self.doc_ids(order[at])})
-        by_id = ties.select(pl.arg_sort_by("group", "doc", descending=[False, True])).to_series()
-        order[at] = order[at][by_id.to_numpy()]
+        ranked = scores[order]
+        tied = np.zeros(len(order) + 1, dtype=np.bool_)  # with the one before, and an end
+        tied[1:-1] = (ranked[1:] == ranked[:-1]) & (query[1:] == query[:-1])
+        first = np.flatnonzero(tied[1:] & ~tied[:-1])
+        size = np.flatnonzero(tied[:-1] & ~tied[1:]) - first + 1
+        # Most are pairs, which take a comparison; larger groups are sorted.
+        one, other = order[first[size == 2]], order[first[size == 2] + 1]
+        turned = (self.doc_ids(one) < self.doc_ids(other)).to_numpy()
+        at = first[size == 2][turned]
+        order[at], order[at + 1] = other[turned], one[turned]
+        size, first = size[size > 2], first[size > 2]
+        if len(first):
+            group = np.repeat(np.arange(len(first)), size)
+            at = first[group] + np.arange(len(group)) - (np.cumsum(size) - size)[group]
+            ties = pl.DataFrame({"group": group, "doc": self.doc_ids(order[at])})
+            by_id = ties.select(pl.arg_sort_by("group", "doc", descending=[False, True]))
+            order[at] = order[at][by_id.to_series().to_numpy()]
 
 
 class Rankings:
@@ -146,16 +160,15 @@ class Rankings:
         firsts, lengths = self.firsts[number, start:stop], self.lengths[number, start:stop]
         starts = np.cumsum(lengths) - lengths
         query = np.repeat(np.arange(stop - start), lengths)
-        within = np.arange(len(query)) - starts[query]
-        filled = firsts[lengths > 0]
-        low = int(filled.min(initial=0))
-        if (filled - low == starts[lengths > 0]).all():  # one after the other: nothing is copied
-            rows: slice | Ints = slice(low, low + len(query))
-            docs = run.doc_ids.slice(low, len(query))
-        else:
-            rows = firsts[query] + within
-            docs = run.doc_ids.gather(rows)
-        return Lists(query, within + 1, starts, lengths, run, rows), docs
+        count = np.arange(len(query))
+        rank = count + 1 - np.repeat(starts, lengths)
+        shift = (firsts - starts)[lengths > 0]
+        if len(shift) and (shift == shift[0]).all():  # one after the other: nothing is copied
+            low = int(shift[0])
+            lists = Lists(query, rank, starts, lengths, run, slice(low, low + len(query)))
+            return lists, run.doc_ids.slice(low, len(query))
+        rows = count + np.repeat(firsts - starts, lengths)
+        return Lists(query, rank, starts, lengths, run, rows), run.doc_ids.gather(rows)
 
 
 def blocks(rankings: Rankings) -> Iterator[tuple[int, int]]:
@@ -176,68 +189,49 @@ def gather(rankings: Rankings, start: int, stop: int) -> Pool:
     lists = tuple(part[0] for part in parts)
     docs = pl.concat([part[1] for part in parts], rechunk=True)
     totals = rankings.lengths[:, start:stop].sum(axis=0)
-    query = np.repeat(np.arange(stop - start), totals)
-    cells, padded = _table(lists, totals)
     seed = 0
     while True:
-        rows, new = _meet(docs, cells, padded, totals, seed)
+        rows, new = _meet(docs, lists, totals, seed)
         if _confirmed(docs, rows, new):
             break
         seed += 1  # two ids with one hash: another hash tells them apart
     document = np.empty(len(docs), dtype=np.int64)
     document[rows] = np.cumsum(new) - 1
     ends = np.cumsum([len(part.query) for part in lists])
-    found = query[new]
+    query = np.repeat(np.arange(stop - start), totals)[new]
     return Pool(
         queries=rankings.queries.slice(start, stop - start),
         lists=lists,
         places=tuple(np.split(document, ends[:-1])),
-        query=found,
-        bounds=np.searchsorted(found, np.arange(stop - start + 1)),
+        query=query,
+        bounds=np.searchsorted(query, np.arange(stop - start + 1)),
         _docs=docs,
         _row=rows[new],
     )
 
 
-def _table(lists: Sequence[Lists], totals: Ints) -> tuple[Ints, bool]:
-    """Which cell of a matrix with a row for each query each row of the lists takes."""
-    before = np.zeros(len(totals), dtype=np.int64)
-    queries, columns = [], []
-    for part in lists:
-        queries.append(part.query)
-        columns.append(part.rank - 1 + before[part.query])
-        before += part.lengths
-    width = int(totals.max(initial=0))
-    return _cells(np.concatenate(queries), np.concatenate(columns), width)
-
-
-def _cells(row: Ints, column: Ints, width: int) -> tuple[Ints, bool]:
-    """Cells of a matrix, and whether any cell of it stays empty."""
-    rows = int(row.max(initial=-1)) + 1
-    return row * width + column, rows * width > len(row)
-
-
-def _meet(
-    docs: pl.Series, cells: Ints, padded: bool, totals: Ints, seed: int
-) -> tuple[Ints, Bools]:
+def _meet(docs: pl.Series, lists: Sequence[Lists], totals: Ints, seed: int) -> tuple[Ints, Bools]:
     """Sort the rows of each query by the hash of their document; say where another one begins."""
-    width = int(totals.max(initial=0))
-    # The low bits hold the row, so that sorting numbers carries it along and keeps equal ones in
-    # the order of the runs: sums come out the same on every machine.
-    bits = np.uint64(max(1, int(len(docs)).bit_length()))
+    # The low bits hold the row, so that it is carried along, and equal hashes stay in the order
+    # of the runs: sums come out the same on every machine.
+    bits = np.uint64(len(docs).bit_length())
     keys = (_hashes(docs, seed) >> bits << bits) | np.arange(len(docs), dtype=np.uint64)
-    matrix = np.full((len(totals), width), np.iinfo(np.uint64).max)
-    matrix.ravel()[cells] = keys
-    matrix.sort(axis=1)
-    if padded:
-        matrix = matrix[np.arange(width) < totals[:, None]]
-    flat = matrix.ravel()
+    matrix = _Matrix.of(totals)
+    table = np.full((len(totals), matrix.width), np.iinfo(np.uint64).max)
+    before = np.arange(len(totals)) * matrix.width
+    row = 0
+    for part in lists:
+        cells = np.repeat(before - part.starts, part.lengths) + np.arange(len(part.query))
+        table.ravel()[cells] = keys[row : row + len(cells)]
+        before += part.lengths
+        row += len(cells)
+    table.sort(axis=1)
+    flat = matrix.taken(table)
     rows = (flat & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
-    hashes = flat >> bits
+    flat >>= bits
     new = np.ones(len(flat), dtype=np.bool_)
-    new[1:] = hashes[1:] != hashes[:-1]
-    starts = np.cumsum(totals) - totals
-    new[starts[totals > 0]] = True
+    np.not_equal(flat[1:], flat[:-1], out=new[1:])
+    new[(np.cumsum(totals) - totals)[totals > 0]] = True
     return rows, new
 
 
@@ -249,3 +243,29 @@ def _confirmed(docs: pl.Series, rows: Ints, new: Bools) -> bool:
     """Do rows that were taken for one document have the same id?"""
     again = np.flatnonzero(~new)
     return bool((docs.gather(rows[again]) == docs.gather(rows[again - 1])).all())
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A matrix whose rows have different lengths, so that some end in empty cells."""
+
+    width: int
+    real: Bools | None  # which cells are not empty; None: all
+
+    @classmethod
+    def of(cls, lengths: Ints) -> _Matrix:
+        width = int(lengths.max(initial=0))
+        full = bool((lengths == width).all())
+        return cls(width, None if full else np.arange(width) < lengths[:, None])
+
+    def filled(self, values: Floats, empty: float) -> Floats:
+        """Put values into the rows, and ``empty`` into the cells that remain."""
+        if self.real is None:
+            return values.reshape(-1, max(self.width, 1))
+        table = np.full(self.real.shape, empty)
+        table[self.real] = values
+        return table
+
+    def taken(self, table: npt.NDArray[T]) -> npt.NDArray[T]:
+        """Return what is not empty, row by row."""
+        return table.ravel() if self.real is None else table[self.real]

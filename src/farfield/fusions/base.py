@@ -23,7 +23,6 @@ from farfield.tables import Qrels, Run
 __all__ = ["Fusion", "Lists", "Pool"]
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +62,18 @@ class Fusion(Member):
         """
         self.check(runs, k=k, qrels=qrels)
         rankings = Rankings(runs, self.window(k))
+        names = rankings.queries.cast(pl.Categorical)  # a quarter of the memory of their texts
 
         def part(block: tuple[int, int]) -> pl.DataFrame:
             pool = gather(rankings, *block)
             scores = self.scores(pool, qrels)
             order = pool.ranked(scores, k)
-            query = pool.queries.gather(pool.query[order])
             return pl.DataFrame(
-                {"query_id": query, "doc_id": pool.doc_ids(order), "score": scores[order]}
+                {
+                    "query_id": names.gather(pool.query[order] + block[0]),
+                    "doc_id": pool.doc_ids(order),
+                    "score": scores[order],
+                }
             )
 
         with ThreadPoolExecutor(2) as threads:  # numpy and polars release the lock for most of it
@@ -104,18 +107,21 @@ class Fusion(Member):
     def scores(self, pool: Pool, qrels: Qrels | None = None) -> Floats:
         """The score of every document of a pool."""
         total = np.zeros(len(pool))
-        absent = np.zeros(len(pool.queries))
         shares = self.shares(len(pool.lists))
         with np.errstate(over="ignore", invalid="ignore"):
             for lists, places, share in zip(pool.lists, pool.places, shares, strict=True):
                 missing = self._absent(lists, share)
-                absent += missing
-                # A document is in a list once, so that nothing is added to twice.
-                total[places] += self._points(lists, share) - missing[lists.query]
-            total = self._total(total + absent[pool.query], pool.count)
+                points = self._points(lists, share)
+                if missing is None:
+                    total[places] += points  # a document is in a list once
+                else:
+                    worth = missing[pool.query]
+                    worth[places] = points
+                    total += worth
+            total = self._total(total, pool)
         if not np.isfinite(total).all():
             raise InputError(
-                f"{self} cannot add up the scores: some are infinite or too large. Rank by rrf, "
+                f"{self} cannot add up the scores of these runs: they are too large. Fuse by rrf, "
                 "which needs no scores, or rescore the runs."
             )
         return total
@@ -126,10 +132,10 @@ class Fusion(Member):
         """What each document is worth in a run of this weight."""
         raise NotImplementedError(f"{type(self).__name__} defines no _points")
 
-    def _absent(self, lists: Lists, weight: float) -> Floats:
-        """What a document is worth, for each query, in a run that does not have it."""
-        return np.zeros(len(lists.lengths))
+    def _absent(self, lists: Lists, weight: float) -> Floats | None:
+        """What a document is worth, for each query, in a run that lacks it; ``None``: nothing."""
+        return None
 
-    def _total(self, points: Floats, count: Ints) -> Floats:
-        """The score: of the sum of the points and the number of runs that have the document."""
+    def _total(self, points: Floats, pool: Pool) -> Floats:
+        """What becomes of the sum of the points."""
         return points

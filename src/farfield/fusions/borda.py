@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from farfield.fusions.base import Floats, Fusion, Lists
 
 __all__ = ["borda"]
@@ -17,4 +19,4 @@ class borda(Fusion):
     """
 
     def _points(self, lists: Lists, weight: float) -> Floats:
-        return weight * (lists.lengths[lists.query] - lists.rank + 1.0)
+        return weight * (lists.lengths[lists.query] - lists.rank + 1).astype(np.float64)

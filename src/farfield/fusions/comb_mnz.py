@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from farfield.fusions.base import Floats, Ints
+from farfield.fusions.base import Floats, Pool
 from farfield.fusions.comb_sum import comb_sum
 
 __all__ = ["comb_mnz"]
@@ -17,5 +17,5 @@ class comb_mnz(comb_sum):
     Relations: comb_sum rewards a document for each list only by its score there.
     """
 
-    def _total(self, points: Floats, count: Ints) -> Floats:
-        return points * count
+    def _total(self, points: Floats, pool: Pool) -> Floats:
+        return points * pool.count

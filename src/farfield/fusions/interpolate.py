@@ -39,7 +39,7 @@ class interpolate(Fusion):
     def _points(self, lists: Lists, weight: float) -> Floats:
         return weight * normalised(lists, self.norm)
 
-    def _absent(self, lists: Lists, weight: float) -> Floats:
+    def _absent(self, lists: Lists, weight: float) -> Floats | None:
         if self.absent == "zero":
-            return super()._absent(lists, weight)
+            return None
         return weight * lists.per_query(np.minimum, normalised(lists, self.norm))

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from farfield.errors import SpecError
 from farfield.fusions.base import Floats, Fusion, Lists, Pool
 from farfield.tables import Qrels
 
@@ -26,6 +27,11 @@ class oracle(Fusion):
 
     needs_qrels: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights:
+            raise SpecError("the oracle takes no weights: it knows what is relevant.")
+
     def scores(self, pool: Pool, qrels: Qrels | None = None) -> Floats:
         """The relevance of every document of a pool, and a little of what rrf says."""
         assert qrels is not None  # checked before
@@ -39,4 +45,4 @@ class oracle(Fusion):
         return scores
 
     def _points(self, lists: Lists, weight: float) -> Floats:
-        return weight / (60.0 + lists.rank)
+        return 1.0 / (60.0 + lists.rank.astype(np.float64))

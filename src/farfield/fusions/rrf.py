@@ -71,10 +71,10 @@ class rrf(Fusion):
     def _points(self, lists: Lists, weight: float) -> Floats:
         return self._worth(lists.rank.astype(np.float64), weight)
 
-    def _absent(self, lists: Lists, weight: float) -> Floats:
+    def _absent(self, lists: Lists, weight: float) -> Floats | None:
         if self.absent == "zero":
-            return super()._absent(lists, weight)
-        behind = self._worth(lists.lengths + 1.0, weight)
+            return None
+        behind = self._worth(lists.lengths.astype(np.float64) + 1.0, weight)
         return np.where(lists.lengths > 0, behind, 0.0)
 
     def _worth(self, rank: Floats, weight: float) -> Floats:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isinf
 from typing import Any, NoReturn
@@ -35,7 +35,9 @@ _LONE_SURROGATE = re.compile(
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
 # Objects inside objects, some hundreds deep, overflow the stack of polars, which ends the process.
-_DEEP = (b"}" * 64, b"]" * 64, b"}]" * 32)
+_DEEPEST = 64
+_TOO_DEEP = f"objects in objects, more than {_DEEPEST} deep. Flatten them."
+_DEEP = (b"}" * _DEEPEST, b"]" * _DEEPEST, b"}]" * (_DEEPEST // 2))
 
 
 # -- parquet ------------------------------------------------------------------------------------
@@ -79,9 +81,10 @@ def read_jsonl(content: Content) -> pl.DataFrame:
     Of an entry that an object has twice, the first counts.
     """
     data = bytes(content.data)
-    _check_depth(content)
+    if _may_be_deep(data):
+        _blame_json(content, _may_be_deep)
     if (b"\\ud" in data or b"\\uD" in data) and _LONE_SURROGATE.search(data):
-        _blame_json(content)
+        _blame_json(content, _LONE_SURROGATE.search)
     try:
         frame = pl.read_ndjson(io.BytesIO(data), infer_schema_length=None)
     except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
@@ -98,7 +101,6 @@ def read_jsonl(content: Content) -> pl.DataFrame:
 
 def read_json(content: Content) -> Any:
     """Read a whole JSON document."""
-    _check_depth(content)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
@@ -109,20 +111,34 @@ def read_json(content: Content) -> Any:
         return made
 
     try:
-        return json.loads(content.text(), parse_constant=float, object_pairs_hook=unique)
+        value = json.loads(content.text(), parse_constant=float, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         raise content.error(f"this is not JSON: {first_sentence(error)}.", line) from error
+    if _may_be_deep(content.data) and _is_deep(value):
+        raise content.error(_TOO_DEEP)
+    return value
 
 
-def _check_depth(content: Content) -> None:
-    if any(content.data.find(brackets) >= 0 for brackets in _DEEP):
-        raise content.error("objects in objects, too deep to be read. Flatten them.")
+def _may_be_deep(data: Any) -> bool:
+    return any(data.find(brackets) >= 0 for brackets in _DEEP)
 
 
-def _blame_json(content: Content) -> None:
-    """Raise for the first line that is not a JSON object, if there is one."""
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = (
+            v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list)
+        )
+        level = [value for values in inner for value in values]
+    return bool(level)
+
+
+def _blame_json(content: Content, suspect: Callable[[bytes], Any] = bool) -> None:
+    """Raise for the first of the suspect lines that is not a JSON object, if there is one."""
     for number, line in content.lines(JSON_BLANKS):
+        if not suspect(line):
+            continue
         try:
             value = json.loads(
                 line.decode(), parse_constant=_refuse, parse_float=_float, parse_int=_int
@@ -134,6 +150,8 @@ def _blame_json(content: Content) -> None:
         if not isinstance(value, dict):
             message = f"{shown(line)} is not an object. Expected one {{…}} per line."
             raise content.error(message, number)
+        if _may_be_deep(line) and _is_deep(value):
+            raise content.error(_TOO_DEEP, number)
 
 
 def _refuse(text: str) -> NoReturn:
@@ -210,13 +228,7 @@ def _delimited(content: Content, separator: str) -> pl.DataFrame:
                 number,
             )
         rows.append(fields)
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return pl.DataFrame(
-        {
-            name: pl.Series(column, dtype=pl.String)
-            for name, column in zip(names, columns, strict=True)
-        }
-    )
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 def _records(content: Content, separator: str) -> Iterator[tuple[int, list[str]]]:

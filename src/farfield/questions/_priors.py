@@ -65,27 +65,26 @@ def turns(names: Sequence[str], dates: Mapping[str, str] | None, ties: str) -> I
     twice = next((at for at in range(1, len(when)) if when[at] == when[at - 1]), None)
     if ties == "error" and twice is not None:
         raise InputError(
-            f"{names[twice - 1]!r} and {names[twice]!r} have the same date, {when[twice]}. Say what "
-            "that means: --date-ties earlier (the run given first is the earlier) or --date-ties "
-            "together (neither comes before the other), or give finer dates."
+            f"{names[twice - 1]!r} and {names[twice]!r} have the same date, {when[twice]}. Say "
+            "what that means: --date-ties earlier (the run given first is the earlier) or "
+            "--date-ties together (neither comes before the other), or give finer dates."
         )
     return np.unique(when, return_inverse=True)[1].astype(np.intp)
 
 
-def before(names: Sequence[str], against: str | Sequence[str], turn: Integers) -> Bools:
+def before(names: Sequence[str], against: str | tuple[str, ...], turn: Integers) -> Bools:
     """Return a matrix that says of row and column: is the second run prior to the first?"""
     if against == "others":
         prior = np.ones((len(names), len(names)), dtype=np.bool_)
     elif against == "earlier":
         prior = turn[None, :] < turn[:, None]
     else:
-        chosen = [against] if isinstance(against, str) else list(against)
-        for name in chosen:
+        for name in against:
             if name not in names:
                 raise InputError(
                     f"against is {name!r}.{did_you_mean(name, [*names, 'others', 'earlier'])} "
                     f"Expected others, earlier or runs: {', '.join(names)}."
                 )
-        prior = np.tile([name in chosen for name in names], (len(names), 1))
+        prior = np.tile([name in against for name in names], (len(names), 1))
     np.fill_diagonal(prior, val=False)
     return prior

@@ -16,15 +16,16 @@ from farfield.io.records import read_delimited, read_json, read_jsonl, read_parq
 __all__ = ["read_pairs"]
 
 
-def read_pairs(path: str | os.PathLike[str], key: str, value: str) -> dict[str, str]:
+def read_pairs(path: str | os.PathLike[str], key: str, *values: str) -> dict[str, str]:
     """Read two columns as ``{key: value}``, in the order of the file.
 
-    The file is csv or tsv with a header, jsonl, a JSON object ``{key: value}`` or parquet. Other
-    columns are passed over.
+    The file is csv or tsv with a header, jsonl, a JSON object ``{key: value}`` or parquet. The
+    value is the first of ``values`` that is there; other columns are passed over.
     """
-    frame = _read(path, key, value)
+    frame = _read(path, key, values[0])
     names = renamed(frame.columns, [key])
     frame = frame.rename(dict(zip(frame.columns, names, strict=True)))
+    value = next((name for name in values if name in frame.columns), values[0])
     for name in (key, value):
         if name not in frame.columns:
             raise FileError(

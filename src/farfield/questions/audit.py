@@ -47,6 +47,8 @@ class Audit:
     labels: pl.DataFrame | None
     pairs: pl.DataFrame | None
     annotation: Annotation | None
+    train: Queries | None = field(repr=False, default=None)
+    test: Queries | None = field(repr=False, default=None)
     train_qrels: Qrels | None = field(repr=False, default=None)
     test_qrels: Qrels | None = field(repr=False, default=None)
     threshold: float = NEAR_DUPLICATE
@@ -229,6 +231,8 @@ def audit(
         raise InputError(f"min_shared is {list(min_shared)}, expected 1, 2, 3 …")
     if candidates_each < 1:
         raise InputError(f"candidates_each is {candidates_each}, expected 1, 2, 3 …")
+    chosen = None if encoder is None else encoders.parse(encoder)
+    find = finder(entities)
     train_q, test_q = (_qrels(q) for q in (train_qrels, test_qrels))
     train, test = (_queries(q) for q in (train_queries, test_queries))
     # A BEIR folder has the queries of all splits in one file; the judgements tell them apart.
@@ -245,10 +249,9 @@ def audit(
         )
     pairs = None
     if train is not None and test is not None:
-        chosen = None if encoder is None else encoders.parse(encoder)
         found = candidates(test, train, k=candidates_each, encoder=chosen)
         pairs = evidence(found, test, train, test_qrels=test_q, train_qrels=train_q)
-        pairs = intent_similarity(entity_overlap(pairs, finder(entities)))
+        pairs = intent_similarity(entity_overlap(pairs, find))
     shared = None
     if train_q is not None and test_q is not None:
         shared = shared_labels(train_q, test_q, relevances)
@@ -258,6 +261,8 @@ def audit(
         labels=shared,
         pairs=pairs,
         annotation=annotation,
+        train=train,
+        test=test,
         train_qrels=train_q,
         test_qrels=test_q,
         threshold=threshold,

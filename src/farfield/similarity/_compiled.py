@@ -1,4 +1,8 @@
-"""The loops over posting lists, compiled. Imported only for jobs large enough to pay for it."""
+"""The loops over posting lists, compiled. Imported only for jobs large enough to pay for it.
+
+Training queries are taken in tiles so small that their counters stay in the first-level cache; the
+best of each test query are carried from tile to tile.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +14,57 @@ import numpy.typing as npt
 
 __all__ = ["top_jaccard", "top_products"]
 
+# Rows in a tile: 16-bit counters and 32-bit sums of so many take 32 and 64 kilobytes.
+_TILE = 16_384
 
-def top_jaccard(
-    grams: Any, gram_train: Any, found: Any, word_train: Any, k: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+Best = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
+
+
+def top_jaccard(grams: Any, gram_train: Any, found: Any, word_train: Any, k: int) -> Best:
     """The best of every row by the larger Jaccard similarity of two kinds of sets."""
-    arguments: list[npt.NDArray[Any]] = []
-    for a, b in ((grams, gram_train), (found, word_train)):
-        postings = b.T.tocsr()
-        arguments += [
-            a.indptr.astype(np.int64),
-            a.indices.astype(np.int64),
-            postings.indptr.astype(np.int64),
-            postings.indices.astype(np.int32),
-            np.diff(b.indptr).astype(np.int32),
-        ]
-    found: Any = _jaccard(*arguments, k)  # type: ignore[call-arg]
-    return found[0], found[1]
-
-
-def top_products(
-    asked: Any, weighted: Any, k: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The best of every row by the inner product with the rows of ``weighted``."""
-    postings = weighted.T.tocsr()
-    best, value = _products(
-        asked.indptr.astype(np.int64),
-        asked.indices.astype(np.int64),
-        asked.data.astype(np.float32),
-        postings.indptr.astype(np.int64),
-        postings.indices.astype(np.int32),
-        postings.data.astype(np.float32),
-        weighted.shape[0],
-        k,
-    )
+    best, value = _empty(grams.shape[0], k)
+    own = [*_starts(grams), *_starts(found)]
+    sizes = [np.diff(m.indptr).astype(np.int32) for m in (gram_train, word_train)]
+    for first in range(0, gram_train.shape[0], _TILE):
+        tile = slice(first, first + _TILE)
+        _jaccard(  # type: ignore[call-arg]
+            *own,
+            *_postings(gram_train[tile])[:2],
+            *_postings(word_train[tile])[:2],
+            *(size[tile] for size in sizes),
+            first,
+            best,
+            value,
+        )
     return best, value
+
+
+def top_products(asked: Any, weighted: Any, k: int) -> Best:
+    """The best of every row by the inner product with the rows of ``weighted``."""
+    best, value = _empty(asked.shape[0], k)
+    own = [*_starts(asked), asked.data.astype(np.float32)]
+    for first in range(0, weighted.shape[0], _TILE):
+        part = weighted[first : first + _TILE]
+        _products(*own, *_postings(part), part.shape[0], first, best, value)  # type: ignore[call-arg]
+    return best, value
+
+
+def _empty(tests: int, k: int) -> Best:
+    return np.full((tests, k), -1, dtype=np.int64), np.zeros((tests, k), dtype=np.float64)
+
+
+def _starts(matrix: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32)
+
+
+def _postings(matrix: Any) -> tuple[npt.NDArray[Any], ...]:
+    """For each column, the rows that have it, and their values."""
+    turned = matrix.T.tocsr()
+    return (
+        turned.indptr.astype(np.int64),
+        turned.indices.astype(np.uint32),  # unsigned: no check for indices from the end
+        turned.data.astype(np.float32),
+    )
 
 
 @numba.njit(cache=True)
@@ -61,24 +81,45 @@ def _insert(best, value, row, score):  # type: ignore[no-untyped-def]
     best[at] = row
 
 
+@numba.njit(cache=True)
+def _count(start, index, p_start, p_row, q, counts):  # type: ignore[no-untyped-def]
+    """Count, for every row of the tile, what it shares with the query."""
+    counts[:] = 0
+    for i in range(start[q], start[q + 1]):
+        for j in range(p_start[index[i]], p_start[index[i] + 1]):
+            counts[p_row[j]] += 1
+
+
 @numba.njit(parallel=True, cache=True)
 def _jaccard(  # type: ignore[no-untyped-def]
-    g_start, g_index, gp_start, gp_row, g_size, w_start, w_index, wp_start, wp_row, w_size, k
+    g_start,
+    g_index,
+    w_start,
+    w_index,
+    gp_start,
+    gp_row,
+    wp_start,
+    wp_row,
+    g_size,
+    w_size,
+    first,
+    best,
+    value,
 ):
-    tests, trains = len(g_start) - 1, len(g_size)
-    best = np.full((tests, k), -1, dtype=np.int64)
-    value = np.zeros((tests, k), dtype=np.float64)
-    for q in numba.prange(tests):
-        grams = np.zeros(trains, dtype=np.uint16)
-        words = np.zeros(trains, dtype=np.uint16)
-        for i in range(g_start[q], g_start[q + 1]):
-            for j in range(gp_start[g_index[i]], gp_start[g_index[i] + 1]):
-                grams[gp_row[j]] += 1
-        for i in range(w_start[q], w_start[q + 1]):
-            for j in range(wp_start[w_index[i]], wp_start[w_index[i] + 1]):
-                words[wp_row[j]] += 1
+    for q in numba.prange(len(g_start) - 1):
+        grams = np.empty(len(g_size), dtype=np.uint16)
+        words = np.empty(len(g_size), dtype=np.uint16)
+        _count(g_start, g_index, gp_start, gp_row, q, grams)
+        _count(w_start, w_index, wp_start, wp_row, q, words)
         own_grams, own_words = g_start[q + 1] - g_start[q], w_start[q + 1] - w_start[q]
-        for row in range(trains):
+        least = value[q, -1]
+        for row in range(len(g_size)):
+            # s / (a + b - s) > least, without dividing, and a little generous for rounding.
+            enough = least - 1e-9
+            if grams[row] * (1.0 + enough) <= enough * (own_grams + g_size[row]) and words[row] * (
+                1.0 + enough
+            ) <= enough * (own_words + w_size[row]):
+                continue
             shared = int(grams[row])
             if shared == 0:  # without a common 3-gram there is no common word either
                 continue
@@ -86,21 +127,19 @@ def _jaccard(  # type: ignore[no-untyped-def]
             shared = int(words[row])
             if shared > 0:
                 score = max(score, shared / (own_words + w_size[row] - shared))
-            _insert(best[q], value[q], row, score)
-    return best, value
+            _insert(best[q], value[q], first + row, score)
+            least = value[q, -1]
 
 
 @numba.njit(parallel=True, cache=True)
-def _products(start, index, weight, p_start, p_row, p_weight, trains, k):  # type: ignore[no-untyped-def]
-    tests = len(start) - 1
-    best = np.full((tests, k), -1, dtype=np.int64)
-    value = np.zeros((tests, k), dtype=np.float64)
-    for q in numba.prange(tests):
+def _products(  # type: ignore[no-untyped-def]
+    start, index, weight, p_start, p_row, p_weight, trains, first, best, value
+):
+    for q in numba.prange(len(start) - 1):
         sums = np.zeros(trains, dtype=np.float32)
         for i in range(start[q], start[q + 1]):
             for j in range(p_start[index[i]], p_start[index[i] + 1]):
                 sums[p_row[j]] += weight[i] * p_weight[j]
         for row in range(trains):
-            if sums[row] > 0:
-                _insert(best[q], value[q], row, sums[row])
-    return best, value
+            if sums[row] > value[q, -1]:
+                _insert(best[q], value[q], first + row, sums[row])

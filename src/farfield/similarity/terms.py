@@ -49,15 +49,18 @@ def word_counts(*groups: pl.Series) -> tuple[list[csr_matrix], pl.Series]:
 
 def gram_sets(*groups: pl.Series) -> list[csr_matrix]:
     """Character 3-grams of the normal forms, with a blank before and after: 1 where present."""
-    coded = [_grams(normal_form(texts)) for texts in groups]
-    every, codes = np.unique(np.concatenate([grams for _, grams in coded]), return_inverse=True)
+    # All texts in one array of code points, each as " text \n".
+    texts = [normal_form(group) for group in groups]
+    padded = "".join(f" {text} \n" for group in texts for text in group)
+    points = np.frombuffer(padded.encode("utf-32-le"), dtype=np.uint32)
+    text, grams, width = _grams(points)
     matrices, start = [], 0
-    for texts, (text, grams) in zip(groups, coded, strict=True):
-        numbers = codes[start : start + len(grams)]
-        start += len(grams)
-        matrix = _matrix(text, numbers, len(texts), len(every))
+    for group in groups:
+        low, high = np.searchsorted(text, [start, start + len(group)])
+        matrix = _matrix(text[low:high] - start, grams[low:high], len(group), width)
         matrix.data[:] = 1.0
         matrices.append(matrix)
+        start += len(group)
     return matrices
 
 
@@ -69,19 +72,25 @@ def rarity(counts: csr_matrix) -> Floats:
     return found
 
 
-def _grams(texts: pl.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(number of the text, code of the 3-gram) of all 3-grams, duplicates included."""
-    # All texts in one array of code points, each as " text \n"; windows over the line end go.
-    padded = "".join(f" {text} \n" for text in texts)
-    points = np.frombuffer(padded.encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
+def _grams(
+    points: npt.NDArray[np.uint32],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """(number of the text, number of the 3-gram) of all windows of three, and how many kinds."""
     if len(points) < 3:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), 0
     ends = points == 10
     text = np.cumsum(ends) - ends
-    inside = ~(ends[:-2] | ends[1:-1] | ends[2:])
-    # A code point has at most 21 bits.
-    codes = (points[:-2] << 42) | (points[1:-1] << 21) | points[2:]
-    return text[:-2][inside], codes[inside]
+    inside = np.flatnonzero(~(ends[:-2] | ends[1:-1] | ends[2:]))
+    # Number the characters that occur, so that a window of three is a small number.
+    kinds = np.flatnonzero(np.bincount(points))
+    number = np.zeros(int(kinds[-1]) + 1, dtype=np.int64)
+    number[kinds] = np.arange(len(kinds))
+    small = number[points]
+    codes = (small[inside] * len(kinds) + small[inside + 1]) * len(kinds) + small[inside + 2]
+    if len(kinds) > 300:  # scripts with thousands of characters: a table would be too large
+        every, grams = np.unique(codes, return_inverse=True)
+        return text[inside], grams.astype(np.int64), len(every)
+    return text[inside], codes, len(kinds) ** 3
 
 
 def _matrix(rows: Any, columns: Any, height: int, width: int) -> csr_matrix:

@@ -21,8 +21,9 @@ class Agreement:
     """How far two sets of queries put the same systems in the same order.
 
     ``tau`` is Kendall's tau-b: 1 for the same order, -1 for the reverse; NaN where a set puts all
-    systems level, or there is only one. ``expected`` is its mean over random splits of all the
-    queries into two sets of these sizes, and ``p`` the share of splits with a tau no larger.
+    systems level, or there is only one. ``expected`` is what noise alone would leave of it: the
+    mean tau of resamples, were the systems worth the same on both sets. ``p`` is that of a test
+    whether the differences between systems are the same on both.
     """
 
     tau: float
@@ -47,9 +48,10 @@ def agreement(
     each set are resampled on their own. Resampling adds noise to both orders and lowers tau, so
     the interval reaches further down than up; it holds the observed tau always.
 
-    A tau below 1 alone says little: with few queries two random sets order the systems
-    differently too. That is what ``expected`` and ``p`` are for, one-sided, from as many random
-    splits as there are resamples.
+    A tau below 1 alone says little, for with few queries two sets of the same kind order the
+    systems differently too: compare it with ``expected``. The test deals the queries out to two
+    sets of these sizes anew, as often as there are resamples; its statistic is the variance
+    between systems of ``mean(a) - mean(b)``, which is 0 where all systems drop alike.
     """
     tail = (1.0 - share("level", level)) / 2.0
     whole("resamples", resamples, 1)
@@ -65,22 +67,16 @@ def agreement(
     one, two = (Units.of(np.ascontiguousarray(side.T)) for side in (first, second))
     tau = float(_taus(one.centre[None, :], two.centre[None, :], margin)[0])
     rng = np.random.default_rng(seed)
-    low = high = math.nan
+    low = high = expected = math.nan
     if min(one.count, two.count) > 1:
-        drawn = [side.centre + side.resampled(resamples, rng) for side in (one, two)]
-        low, high = _bounds(_taus(drawn[0], drawn[1], margin), tau, tail)
-    split = _split_taus(pooled, len(first), resamples, rng, margin)
-    known = split[~np.isnan(split)]
-    expected = float(known.mean()) if len(known) else math.nan
-    p = (1 + np.count_nonzero(known <= tau + ROUNDING)) / (1 + len(known))
-    return Agreement(
-        tau=tau,
-        low=low,
-        high=high,
-        expected=expected,
-        p=math.nan if math.isnan(tau) else float(p),
-        level=float(level),
-    )
+        noise = [side.resampled(resamples, rng) for side in (one, two)]
+        low, high = _bounds(_taus(one.centre + noise[0], two.centre + noise[1], margin), tau, tail)
+        same = pooled.mean(axis=0)
+        alike = _taus(same + noise[0], same + noise[1], margin)
+        known = alike[~np.isnan(alike)]
+        expected = float(known.mean()) if len(known) else math.nan
+    p = _interaction(pooled, len(first), resamples, rng)
+    return Agreement(tau=tau, low=low, high=high, expected=expected, p=p, level=float(level))
 
 
 def _taus(a: Floats, b: Floats, margin: float) -> Floats:
@@ -105,23 +101,28 @@ def _bounds(drawn: Floats, observed: float, tail: float) -> tuple[float, float]:
     return min(observed, float(low)), max(observed, float(high))
 
 
-def _split_taus(
-    pooled: Floats, size: int, splits: int, rng: np.random.Generator, margin: float
-) -> Floats:
-    """Return tau of random splits of the rows into ``size`` of them and the others."""
-    n = len(pooled)
-    centre = pooled.mean(axis=0)
-    centred = pooled - centre
-    total = centred.sum(axis=0)
-    result = np.empty(splits)
-    for start, stop in blocks(splits, n):
+def _interaction(pooled: Floats, size: int, deals: int, rng: np.random.Generator) -> float:
+    """Test whether the first ``size`` rows and the others differ in how the columns compare."""
+    n, columns = pooled.shape
+    if columns == 1:
+        return math.nan
+    # What is common to all systems on a query is no difference between them.
+    centred = pooled - pooled.mean(axis=1, keepdims=True)
+    centred -= centred.mean(axis=0)
+
+    def variance(sums: Floats) -> Floats:
+        squares: Floats = np.square(sums * (1.0 / size + 1.0 / (n - size))).sum(axis=1)
+        return squares
+
+    observed = float(variance(centred[:size].sum(axis=0)[None, :])[0])
+    least = observed - ROUNDING * float(np.square(centred).sum())
+    extreme = 0
+    for start, stop in blocks(deals, n):
         order = rng.permuted(np.broadcast_to(np.arange(n), (stop - start, n)), axis=1)
         chosen = np.zeros(order.shape)
         np.put_along_axis(chosen, order[:, :size], 1.0, axis=1)
-        sums = chosen @ centred
-        others = (total - sums) / (n - size)
-        result[start:stop] = _taus(centre + sums / size, centre + others, margin)
-    return result
+        extreme += int(np.count_nonzero(variance(chosen @ centred) >= least))
+    return (extreme + 1) / (deals + 1)
 
 
 def correlation_tests(
