@@ -12,6 +12,7 @@ from farfield.errors import FileError, InputError
 from farfield.overlap.annotation import kappa, read_labels, sheet
 from farfield.overlap.entities import terms
 from farfield.overlap.labels import shared_labels
+from farfield.overlap.vocabulary import vocabulary_overlap, weighted_jaccard
 from farfield.questions.audit import audit
 
 TRAIN = Qrels({"t1": {"a": 1, "b": 1, "z": 0}, "t2": {"c": 1}})
@@ -295,3 +296,67 @@ def test_only_what_was_given_is_answered():
     assert answer.pairs["shared_terms"].to_list() == ["x"]
     with pytest.raises(InputError, match="candidates_each is 0"):
         audit(train_qrels=TRAIN, test_qrels=TEST, candidates_each=0)
+
+
+# -- what depends on size -----------------------------------------------------------------------
+
+
+def test_weighted_jaccard_by_hand():
+    # Shares: a 2/3, b 1/3 against a 1/2, c 1/2. Common: 1/2; larger: 2/3 + 1/3 + 1/2 = 3/2.
+    assert weighted_jaccard(pl.Series(["A b", "a"]), pl.Series(["a c"])) == pytest.approx(0.5 / 1.5)
+    assert weighted_jaccard(pl.Series(["x y"]), pl.Series(["y x"])) == pytest.approx(1.0)
+    assert weighted_jaccard(pl.Series(["x"]), pl.Series(["y"])) == 0.0
+
+
+def test_weighted_jaccard_of_ms_shift(real_data):
+    """On the published queries: each wh class against the other two, long against short."""
+    folder = real_data / "msmarco" / "ms-shift"
+
+    def texts(name):
+        return library.read_queries(folder / f"queries_{name}.tsv.gz").frame["text"]
+
+    classes = {name: texts(name) for name in ("wha", "how", "who")}
+    found = {
+        name: weighted_jaccard(own, pl.concat([t for other, t in classes.items() if other != name]))
+        for name, own in classes.items()
+    }
+    assert {name: round(value, 3) for name, value in found.items()} == {
+        "wha": 0.279,
+        "how": 0.226,
+        "who": 0.276,
+    }
+    assert round(weighted_jaccard(texts("long"), texts("short")), 3) == 0.322
+
+
+def test_equal_sizes_make_vocabularies_comparable():
+    made = lab.make(passages=600, train=3000, test=400)
+    train = made.queries.filter(pl.col("split") == "train")["text"]
+    halves = train.gather_every(2), train.gather_every(2, 1)
+    same = vocabulary_overlap(*halves, size=150, draws=6)
+    # Two halves of one set are as alike as samples of one half, whatever the size.
+    assert same.ratio == pytest.approx(1.0, abs=0.05)
+    assert same.whole > same.jaccard + 0.05  # the whole sets look more alike than samples do
+    topics = [
+        made.queries.filter((pl.col("split") == "train") & (pl.col("topic") == t))["text"]
+        for t in ("cooking", "machines")
+    ]
+    assert vocabulary_overlap(*topics, size=100, draws=6).ratio < 0.8
+    with pytest.raises(InputError, match="expected 1 to 750"):
+        vocabulary_overlap(*halves, size=751)
+
+
+def test_a_sample_of_the_training_set_leaks_less(planted):
+    made, answer = planted
+    both = made.collection
+    few = audit(
+        train_queries=both.queries_of("train"),
+        test_queries=both.queries_of("test"),
+        train_qrels=both.qrels["train"],
+        test_qrels=both.qrels["test"],
+        sample=100,
+        encoder=None,
+    )
+    assert len(few.train) == 100
+    assert len(few.leaked) < len(answer.leaked)
+    with pytest.raises(InputError, match="sample is 9,999"):
+        audit(train_qrels=TRAIN, test_qrels=TEST, sample=9999)

@@ -333,7 +333,7 @@ def test_files_of_dates_that_do_not_do(tmp_path, text, message):
         ({"against": []}, "against names no run"),
         ({"against": ["old", "odl"]}, "against is 'odl'"),
         ({"date_ties": "later", "dates": {"old": "2020", "mid": "2021"}}, "date_ties is 'later'"),
-        ({"correction": "none of them"}, "method is 'none of them'"),
+        ({"correction": "none of them"}, "correction is 'none of them'"),
     ],
 )
 def test_bad_input(options, message):

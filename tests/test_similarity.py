@@ -127,7 +127,10 @@ def test_rarity_and_counts():
     assert words.to_list() == ["a", "b"]
     assert counts.toarray().tolist() == [[1.0, 2.0], [1.0, 0.0]]
     assert rarity(counts).tolist() == pytest.approx([np.log(1 + 0.5 / 2.5), np.log(1 + 1.5 / 1.5)])
-    assert [m.shape for m in gram_sets(pl.Series(["ab"]), pl.Series(["", "b"]))] == [(1, 64), (2, 64)]
+    assert [m.shape for m in gram_sets(pl.Series(["ab"]), pl.Series(["", "b"]))] == [
+        (1, 64),
+        (2, 64),
+    ]
 
 
 def test_vectors_find_their_neighbours():

@@ -46,6 +46,10 @@ def audit(
             help="Shared passages that make a label overlap; may be repeated.", show_default="1, 2"
         ),
     ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(help="Draw so many training queries: leak rates depend on their number."),
+    ] = None,
     sheet: Annotated[
         Path | None, typer.Option(help="Write a sheet (csv) for people to annotate.")
     ] = None,
@@ -96,6 +100,7 @@ def audit(
         labels=[] if labels is None else [labels, *(more_labels or [])],
         threshold=threshold,
         min_shared=min_shared or (1, 2),
+        sample=sample,
         level=level,
         seed=seed,
     )
@@ -160,6 +165,13 @@ def _print(answer: Audit) -> None:
             show.table(header, rows, title=f"\n{title}{source}")
     if answer.leak_curve is not None:
         _print_curve(answer.leak_curve)
+    if answer.vocabulary is not None:
+        found = answer.vocabulary
+        print(
+            f"\nWords in common: weighted Jaccard {found.jaccard:.3f} (± {found.sd:.3f} over "
+            f"{found.draws} draws of {found.size:,} queries from each side; two samples of one "
+            f"side reach {found.ceiling:.3f}, so {found.ratio:.0%} of what is possible)."
+        )
     if answer.annotation is not None:
         kappas = ", ".join(
             f"{question} {'—' if value is None else format(value, '.2f')}"
@@ -182,7 +194,10 @@ def _print_curve(curve: pl.DataFrame) -> None:
         ["similarity >=", *methods],
         rows,
         title="\nLeak rate: share of test queries with a training query at least so similar",
-        notes=["There is no natural threshold: read the whole curve."],
+        notes=[
+            "There is no natural threshold: read the whole curve. It rises with the number of",
+            "training queries; --sample compares training sets at equal size.",
+        ],
     )
 
 

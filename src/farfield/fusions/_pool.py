@@ -136,11 +136,18 @@ class Pool:
 
 
 class Rankings:
-    """Where each of some runs has each query: for all queries of any run, in order."""
+    """Where each of some runs has each query: for all queries of any run, in order.
 
-    def __init__(self, runs: Sequence[Run], depth: int | None) -> None:
+    ``depth`` is how much of each list counts; ``queries`` leaves out all other queries.
+    """
+
+    def __init__(
+        self, runs: Sequence[Run], depth: int | None, queries: pl.Series | None = None
+    ) -> None:
         self.runs = tuple(runs)
         self.queries = pl.concat([run.query_ids for run in runs]).unique(maintain_order=True)
+        if queries is not None:
+            self.queries = self.queries.filter(self.queries.is_in(queries.implode()))
         self.firsts = np.zeros((len(runs), len(self.queries)), dtype=np.int64)
         self.lengths = np.zeros_like(self.firsts)
         for number, run in enumerate(runs):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +82,7 @@ class Fusion(Member):
         return Run(frame, name=name or str(self), ties="file")
 
     def check(
-        self, runs: Sequence[Run], *, k: int | None = None, qrels: Qrels | None = None
+        self, runs: Sequence[object], *, k: int | None = None, qrels: Qrels | None = None
     ) -> None:
         """Raise if these runs cannot be fused so."""
         if k is not None and k < 1:
@@ -103,6 +103,14 @@ class Fusion(Member):
     def shares(self, runs: int) -> tuple[float, ...]:
         """The weight of each of so many runs."""
         return self.weights or (1.0,) * runs
+
+    def weighted(self, weights: Sequence[float]) -> Fusion:
+        """The same fusion with these shares of the whole as weights."""
+        return replace(self, weights=tuple(weights))
+
+    def choices(self) -> dict[str, tuple[Any, ...]]:
+        """Options, other than weights, that are left open, with values worth trying."""
+        return {}
 
     def scores(self, pool: Pool, qrels: Qrels | None = None) -> Floats:
         """The score of every document of a pool."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -67,6 +68,16 @@ class rrf(Fusion):
         """How much of each list is looked at: ``depth``, or what the dialect says."""
         window = DIALECTS[self.dialect].window
         return self.depth if self.depth is not None else k if window == 0 else window
+
+    def weighted(self, weights: Sequence[float]) -> Fusion:
+        """The same fusion with these shares; where a weight divides the rank, their mean is 1."""
+        scale = len(weights) if DIALECTS[self.dialect].weigh_rank else 1
+        return super().weighted([weight * scale for weight in weights])
+
+    def choices(self) -> dict[str, tuple[Any, ...]]:
+        """Values of ``k`` worth trying, unless it is given."""
+        others = tuple(k for k in (1, 2, 5, 10, 20, 40, 60, 80, 100) if k != self.constant)
+        return {"k": others} if self.k is None else {}
 
     def _points(self, lists: Lists, weight: float) -> Floats:
         return self._worth(lists.rank.astype(np.float64), weight)

@@ -120,7 +120,8 @@ def choose_ends(
     """Return all strata from near to far, those that are called near and those called far.
 
     Near are exact queries and near-duplicates; where they are fewer than ten, the next strata
-    join them. Far are the similarity strata that remain: queries that training has not touched.
+    join them. Far are the similarity strata that remain (the farthest always does): queries that
+    training has not touched.
     Of strata with other names, those called near and far are.
     """
     counts = dict(placement["stratum"].value_counts().iter_rows())
@@ -150,8 +151,9 @@ def choose_ends(
 
 
 def _nearest_of(order: Sequence[str], counts: Mapping[str, int]) -> list[str]:
+    """Return the strata to call near; the farthest of the similarity strata stays out."""
     near: list[str] = []
-    for name in order:
+    for name in order[:-1] if order[-1].startswith(_BIN) else order:
         if name in CONTACT[:2] or sum(counts[n] for n in near) < _LEAST:
             near.append(name)
     return near

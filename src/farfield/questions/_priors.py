@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from farfield.errors import InputError, did_you_mean
 from farfield.questions._small_files import read_pairs
+from farfield.stats.checks import choice
 
 __all__ = ["DATE_TIES", "before", "dates_of", "turns"]
 
@@ -54,11 +55,7 @@ def dates_of(
 
 def turns(names: Sequence[str], dates: Mapping[str, str] | None, ties: str) -> Integers:
     """Return the turn of each of the runs, which are in order; those of one date may share one."""
-    if ties not in DATE_TIES:
-        raise InputError(
-            f"date_ties is {ties!r}.{did_you_mean(ties, DATE_TIES)} Expected "
-            f"{', '.join(DATE_TIES)}."
-        )
+    choice("date_ties", ties, DATE_TIES)
     if dates is None or ties == "earlier":
         return np.arange(len(names))
     when = [dates[name] for name in names]

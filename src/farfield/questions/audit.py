@@ -21,6 +21,7 @@ from farfield.overlap.cleaning import leaked_test, leaking_train, power_statemen
 from farfield.overlap.entities import Finder, entity_overlap, finder
 from farfield.overlap.intents import intent_similarity
 from farfield.overlap.labels import shared_labels
+from farfield.overlap.vocabulary import VocabularyOverlap, vocabulary_overlap
 from farfield.tables import Qrels, Queries
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Audit:
     labels: pl.DataFrame | None
     pairs: pl.DataFrame | None
     annotation: Annotation | None
+    vocabulary: VocabularyOverlap | None = None
     train: Queries | None = field(repr=False, default=None)
     test: Queries | None = field(repr=False, default=None)
     train_qrels: Qrels | None = field(repr=False, default=None)
@@ -148,6 +150,8 @@ class Audit:
             "leaking": len(self.leaking),
             "power": self.power(),
         }
+        if self.vocabulary is not None:
+            found["vocabulary"] = self.vocabulary.to_dict()
         if self.annotation is not None:
             found["annotation"] = {
                 "kappa": self.annotation.kappa,
@@ -213,6 +217,7 @@ def audit(
     labels: Sequence[PathLike] = (),
     relevances: Iterable[int] | None = None,
     min_shared: Sequence[int] = (1, 2),
+    sample: int | None = None,
     threshold: float = NEAR_DUPLICATE,
     level: float = 0.95,
     seed: int = 0,
@@ -224,6 +229,9 @@ def audit(
     ``candidates_each`` best training queries of each method (n-grams, BM25, and the cosine of
     ``encoder``'s vectors; ``None`` for none). ``labels`` are sheets filled in by annotators.
     Where qrels are given, only the queries that they judge count.
+
+    The nearest of many training queries is nearer than that of few, so leak rates against training
+    sets of different sizes cannot be compared; ``sample`` draws so many training queries first.
     """
     if not 0 < threshold <= 1:
         raise InputError(f"threshold is {threshold}, expected above 0 and at most 1.")
@@ -240,6 +248,8 @@ def audit(
         test = test.select(test_q.query_ids)
     if train is not None and train_q is not None:
         train = train.select(train_q.query_ids)
+    if sample is not None:
+        train, train_q = _sampled(train, train_q, sample, seed)
     by_label = train_q is not None and test_q is not None
     by_text = train is not None and test is not None
     if not (by_label or by_text or labels):
@@ -247,11 +257,13 @@ def audit(
             "nothing to compare: give the training and the test qrels, or the training and the "
             "test queries, or both."
         )
-    pairs = None
+    pairs = words = None
     if train is not None and test is not None:
         found = candidates(test, train, k=candidates_each, encoder=chosen)
         pairs = evidence(found, test, train, test_qrels=test_q, train_qrels=train_q)
         pairs = intent_similarity(entity_overlap(pairs, find))
+        if min(len(test), len(train)) > 1:
+            words = vocabulary_overlap(train.frame["text"], test.frame["text"], seed=seed)
     shared = None
     if train_q is not None and test_q is not None:
         shared = shared_labels(train_q, test_q, relevances)
@@ -261,6 +273,7 @@ def audit(
         labels=shared,
         pairs=pairs,
         annotation=annotation,
+        vocabulary=words,
         train=train,
         test=test,
         train_qrels=train_q,
@@ -269,6 +282,25 @@ def audit(
         min_shared=tuple(min_shared),
         level=level,
         seed=seed,
+    )
+
+
+def _sampled(
+    train: Queries | None, qrels: Qrels | None, size: int, seed: int
+) -> tuple[Queries | None, Qrels | None]:
+    """Draw training queries, and keep their judgements."""
+    ids = train.frame["query_id"] if train is not None else qrels.query_ids if qrels else None
+    if ids is None or not 1 <= size <= len(ids):
+        known = 0 if ids is None else len(ids)
+        raise InputError(
+            f"sample is {size:,}, expected 1 to {known:,}, the training queries given."
+        )
+    drawn = ids.sort().sample(size, seed=seed).to_frame("query_id")
+    return (
+        None if train is None else train.select(drawn["query_id"]),
+        None
+        if qrels is None
+        else Qrels.trusted(qrels.frame.join(drawn, on="query_id", how="semi")),
     )
 
 

@@ -13,10 +13,11 @@ import polars as pl
 
 from farfield import measures as measure_family
 from farfield import stats
-from farfield.errors import InputError, did_you_mean
+from farfield.errors import InputError
 from farfield.measures import Measure
 from farfield.questions._priors import Bools, Integers, before, dates_of, turns
 from farfield.questions.evaluate import Evaluation, PathLike, Runs, evaluate, named_runs
+from farfield.stats.checks import choice
 from farfield.tables import Qrels
 
 if TYPE_CHECKING:
@@ -301,6 +302,7 @@ def coverage(
     ``solved``. Everything else is as for :func:`~farfield.evaluate`.
     """
     chosen = _checked(measure, agg, solved)
+    choice("correction", correction, stats.CORRECTIONS)
     priors = against if against in ("others", "earlier") else _names(against)
     named = named_runs(runs)
     when = dates_of(dates, [name for name, _ in named])
@@ -332,8 +334,7 @@ def _checked(measure: str | Measure, agg: str, solved: float) -> Measure:
             f"the measure {chosen} does not lie between 0 and 1, which coverage needs: it takes 1 "
             "minus the value for what is left to be done. Choose one like nDCG@10 or RR@10."
         )
-    if agg not in AGGREGATIONS:
-        raise InputError(f"agg is {agg!r}.{did_you_mean(agg, AGGREGATIONS)} Expected max or mean.")
+    choice("agg", agg, AGGREGATIONS)
     if not 0.0 <= solved <= 1.0:
         raise InputError(f"solved is {solved}, expected a value of the measure, from 0 to 1.")
     return chosen

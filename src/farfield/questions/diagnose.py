@@ -18,6 +18,7 @@ from farfield.measures import Measure
 from farfield.questions._placing import choose_ends, place, placed_by
 from farfield.questions.audit import NEAR_DUPLICATE
 from farfield.questions.evaluate import Evaluation, PathLike, Runs, evaluate, named_runs
+from farfield.stats.checks import choice
 from farfield.tables import Qrels, Queries
 
 if TYPE_CHECKING:
@@ -284,6 +285,8 @@ def diagnose(
     more than it is not due to harder queries. ``test`` is ``"welch"`` or ``"permutation"``.
     Everything else is as for :func:`~farfield.evaluate`.
     """
+    choice("test", test, stats.TWO_SAMPLE_TESTS)
+    choice("correction", correction, stats.CORRECTIONS)
     judged = qrels if isinstance(qrels, Qrels) else read_qrels(qrels)
     if strata is not None:
         placement = placed_by(judged, strata)
