@@ -204,7 +204,16 @@ def test_bad_usage_ends_with_status_2(farfield):
 
 
 def test_help_and_version(farfield):
-    for command in ("evaluate", "compare", "convert", "lab", "demo", "list"):
+    for command in (
+        "evaluate",
+        "compare",
+        "diagnose",
+        "coverage",
+        "convert",
+        "lab",
+        "demo",
+        "list",
+    ):
         done = farfield(command, "--help")
         assert done.status == 0
         assert "--json" in done.out

@@ -279,6 +279,7 @@ def test_runs_of_one_date():
         ({"old": "2020"}, "the dates lack the run 'mid'"),
         ({"old": "2020", "mdi": "2021"}, "Did you mean 'mdi'"),
         ({"old": "October 2020", "mid": "2021"}, "'October 2020', expected 2020, 2020-10"),
+        ({"old": "2020-13", "mid": "2021-01"}, "'2020-13', expected 2020, 2020-10"),
         ({"old": "2020-10", "mid": "2020-10-05"}, "which was first cannot be told"),
     ],
 )
@@ -310,6 +311,9 @@ def test_files_of_dates(tmp_path, name, text):
         ("run,date\nold,\n", "row 1: date is missing"),
         ("run,date\nold,2020\nold,2021\n", "run 'old' is there twice"),
         ('{"old": ["2020"]}', "expected {run: date}"),
+        ('["old", "2020"]', "expected {run: date}"),
+        ('{"run": "old", "date": {"year": 2020}}', "date holds lists or objects"),
+        ('{"run": "old", "day": "2020"}', "no column 'date'"),
         ("", "empty"),
     ],
 )

@@ -113,7 +113,7 @@ def test_bins_keep_the_order_of_similarities(similarities, bins):
             "contact": pl.Series([None] * len(similarities), dtype=pl.String),
         }
     )
-    names = found.select(stratum=_binned(found, bins))["stratum"].str.strip_prefix("similarity_")
+    names = found.select(stratum=_binned(bins))["stratum"].str.strip_prefix("similarity_")
     number = names.cast(pl.Int64).to_list()
     assert set(number) == set(range(1, max(number) + 1))  # no number is left out
     assert max(number) <= bins

@@ -16,7 +16,7 @@ import polars as pl
 
 from farfield.tables import Qrels, Run
 
-__all__ = ["NEVER", "JudgedRun", "Judgements", "judge"]
+__all__ = ["NEVER", "JudgedRun", "Judgements", "by_rank", "judge", "ranks_of"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -102,6 +102,11 @@ class JudgedRun:
 
 def judge(judgements: Judgements, run: Run) -> JudgedRun:
     """Find the judged documents in a run."""
+    return by_rank(judgements, *ranks_of(judgements, run))
+
+
+def ranks_of(judgements: Judgements, run: Run) -> tuple[Ints, Ints]:
+    """The rank of each judged document, and how many documents the run has for each query."""
     queries = len(judgements.query_ids)
     names = run.query_ids.to_frame("id").with_row_index("place")
     place = (
@@ -117,6 +122,11 @@ def judge(judgements: Judgements, run: Run) -> JudgedRun:
     rank = np.full(len(judgements.query), NEVER, dtype=np.int64)
     row, at = _meet(judgements, run, found, place_of)
     rank[row] = at - run.bounds[place_of[judgements.query[row]]] + 1
+    return rank, retrieved
+
+
+def by_rank(judgements: Judgements, rank: Ints, retrieved: Ints) -> JudgedRun:
+    """Put judged documents in the order of their ranks."""
     order = np.lexsort((rank, judgements.query))
     return JudgedRun(
         judgements.query_ids,

@@ -158,8 +158,7 @@ def _print_tasc(answer: Coverage) -> None:
         + (": " + ", ".join(f"{name} {n:,}" for name, n in missing.items()) if missing else "")
         + ".",
         "clone: the most that a copy of a prior run would score. beyond: TaSC minus clone; p: run "
-        "and copy exchanged at random, corrected by "
-        f"{answer.correction}.",
+        f"and copy exchanged at random, corrected ({answer.correction}).",
         "chance: TaSC if the run's values fell on random queries. gain: what it adds to the best "
         "prior value; a copy adds 0.",
     ]
@@ -181,8 +180,11 @@ def _print_greedy(answer: Coverage) -> None:
     show.table(
         ["add", "gain", "interval", "best of all so far"],
         rows,
-        title="Which run to add next, if the best run could be chosen for every query",
-        notes=["Chosen for its gain, a run's gain is on the optimistic side."],
+        title="Which run to add next",
+        notes=[
+            "best of all so far: with the best run chosen for every query. Chosen for its gain, a "
+            "run shows it on the optimistic side."
+        ],
     )
 
 

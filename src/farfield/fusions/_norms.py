@@ -15,6 +15,12 @@ Norm = Literal["minmax", "z", "dbsf", "rank", "none"]
 
 def normalised(lists: Lists, norm: Norm) -> Floats:
     """Bring the scores of each list to a common scale."""
+    if norm not in lists.kept:
+        lists.kept[norm] = _normalised(lists, norm)
+    return lists.kept[norm]
+
+
+def _normalised(lists: Lists, norm: Norm) -> Floats:
     if norm == "rank":
         return 1.0 - (lists.rank - 1.0) / lists.lengths[lists.query]
     if norm == "none":

@@ -8,7 +8,7 @@ the cache; a block is a matrix with a row for every query, and its rows are sort
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -28,6 +28,8 @@ T = TypeVar("T", bound=np.generic)
 
 # Cells of a block's matrix: large enough that calls cost little, small enough for the cache.
 _BLOCK = 1 << 17
+# So many documents of a query have their ranks counted rather than sorted out.
+_FEW = 4
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Lists:
     """The rankings that one run has for some queries, row by row in ranked order.
 
     ``query`` counts the queries of the block; ``starts`` and ``lengths`` say where each query's
-    list is (0 long where the run lacks the query).
+    list is (0 long where the run lacks the query). ``kept`` is for what takes long to make and is
+    needed again, when the same lists are fused with other weights.
     """
 
     query: Ints
@@ -44,6 +47,7 @@ class Lists:
     lengths: Ints
     _run: Run
     _rows: slice | Ints
+    kept: dict[str, Floats] = field(default_factory=dict)
 
     @cached_property
     def score(self) -> Floats:
@@ -104,6 +108,37 @@ class Pool:
         order: Ints = chosen[matrix.taken(columns)]
         self._break_ties(scores, order, query)
         return order if k is None else order[np.arange(len(order)) - bounds[query] < k]
+
+    def ranks(self, scores: Floats, documents: Ints) -> Ints:
+        """Return the ranks of these documents, which come in the order of the pool."""
+        query = self.query[documents]
+        turn = np.arange(len(query)) - np.searchsorted(query, query)
+        if (turn > _FEW).any():
+            place = np.empty(len(self), dtype=np.int64)
+            place[self.ranked(scores)] = np.arange(len(self))
+            return place[documents] - self.bounds[query] + 1
+        # For few documents it is faster to count what is above them than to sort all.
+        found = np.empty(len(documents), dtype=np.int64)
+        for number in range(int(turn.max(initial=-1)) + 1):
+            now = turn == number
+            found[now] = 1 + self._above(scores, documents[now])
+        return found
+
+    def _above(self, scores: Floats, documents: Ints) -> Ints:
+        """How many documents are ranked above each of these, one for a query."""
+        query = self.query[documents]
+        own = np.full(len(self.queries), np.inf)
+        own[query] = scores[documents]
+        own = np.repeat(own, np.diff(self.bounds))
+        counts = np.bincount(self.query[scores > own], minlength=len(self.queries))
+        equal = np.flatnonzero(scores == own)
+        if len(equal) > len(documents):  # more than the documents themselves
+            mine = np.zeros(len(self.queries), dtype=np.int64)
+            mine[query] = documents
+            after = self.doc_ids(equal) > self.doc_ids(mine[self.query[equal]])
+            tied = self.query[equal[after.to_numpy()]]
+            counts += np.bincount(tied, minlength=len(self.queries))
+        return counts[query]
 
     def _hopeful(self, scores: Floats, k: int) -> Ints:
         """Documents that may be among the first ``k``: those that no ``k`` others are above."""

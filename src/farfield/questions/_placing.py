@@ -50,15 +50,7 @@ def place(
     for name, value in (("relevance", relevance), ("min_shared", min_shared), ("bins", bins)):
         if value < 1:
             raise InputError(f"{name} is {value}, expected 1, 2, 3 …")
-    if queries is None or train_queries is None:
-        raise InputError(
-            "to place the test queries, their texts and those of the training queries are needed: "
-            "give --queries and --train-queries, or --strata to say where each query lies."
-        )
-    train_judged = read_qrels(train_qrels) if isinstance(train_qrels, PATHS) else train_qrels
-    test = _judged(qrels, read_queries(queries) if isinstance(queries, PATHS) else queries)
-    given = read_queries(train_queries) if isinstance(train_queries, PATHS) else train_queries
-    train = _trained(test, given, train_judged)
+    test, train, train_judged = _sides(qrels, queries, train_queries, train_qrels)
     found = (
         test.frame.select("query_id", normal=normal_form(test.frame["text"]))
         .join(_exact(train), on="normal", how="left", maintain_order="left")
@@ -85,7 +77,7 @@ def place(
     found = found.with_columns(contact=contact)
     return found.select(
         "query_id",
-        stratum=pl.coalesce("contact", _binned(found, bins)),
+        stratum=pl.coalesce("contact", _binned(bins)),
         similarity="similarity",
         train_id=pl.coalesce("exact_id", "near_id"),
         shared="shared",
@@ -159,6 +151,24 @@ def _nearest_of(order: Sequence[str], counts: Mapping[str, int]) -> list[str]:
     return near
 
 
+def _sides(
+    qrels: Qrels,
+    queries: Queries | PathLike | None,
+    train_queries: Queries | PathLike | None,
+    train_qrels: Qrels | PathLike | None,
+) -> tuple[Queries, Queries, Qrels | None]:
+    """Read what is given as a path: test queries, training queries, training judgements."""
+    if queries is None or train_queries is None:
+        raise InputError(
+            "to place the test queries, their texts and those of the training queries are needed: "
+            "give --queries and --train-queries, or --strata to say where each query lies."
+        )
+    train_judged = read_qrels(train_qrels) if isinstance(train_qrels, PATHS) else train_qrels
+    test = _judged(qrels, read_queries(queries) if isinstance(queries, PATHS) else queries)
+    given = read_queries(train_queries) if isinstance(train_queries, PATHS) else train_queries
+    return test, _trained(test, given, train_judged), train_judged
+
+
 def _judged(qrels: Qrels, queries: Queries) -> Queries:
     """Return the texts of the judged queries, all of them."""
     test = queries.select(qrels.query_ids)
@@ -206,10 +216,12 @@ def _exact(train: Queries) -> pl.DataFrame:
     return frame.filter(pl.col("normal") != "").sort("exact_id").unique("normal", keep="first")
 
 
-def _binned(found: pl.DataFrame, bins: int) -> pl.Expr:
+def _binned(bins: int) -> pl.Expr:
     """Name the bin of each query without contact; equal similarities share a bin."""
     alone = pl.col("contact").is_null()
-    nearer = (-pl.col("similarity")).rank("min").over("contact") - 1
-    place = (nearer * bins / pl.len().over("contact")).floor()
-    number = place.rank("dense").over("contact").cast(pl.Int64)
+    # Between 0 and 1, nearest first; equals stand together in the middle of their places.
+    place = ((-pl.col("similarity")).rank("average") - 0.5).over("contact") / pl.len().over(
+        "contact"
+    )
+    number = (place * bins).floor().rank("dense").over("contact").cast(pl.Int64)
     return pl.when(alone).then(pl.lit(_BIN) + number.cast(pl.String))

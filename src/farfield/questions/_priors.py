@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def dates_of(
                 f"They have {', '.join(known) or 'none'}. Add a line for it."
             )
         dates[name] = str(known[name])
-        if not _DATE.fullmatch(dates[name]):
+        if not _is_date(dates[name]):
             raise InputError(
                 f"the date of {name!r} is {dates[name]!r}, expected 2020, 2020-10 or 2020-10-31."
             )
@@ -51,6 +52,14 @@ def dates_of(
             "which was first cannot be told. Give all dates alike: years, months or days."
         )
     return dates
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(f"{text}-01-01"[:10])
+    except ValueError:
+        return False
+    return _DATE.fullmatch(text) is not None
 
 
 def turns(names: Sequence[str], dates: Mapping[str, str] | None, ties: str) -> Integers:

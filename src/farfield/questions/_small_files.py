@@ -33,6 +33,9 @@ def read_pairs(path: str | os.PathLike[str], key: str, *values: str) -> dict[str
                 f"no column {name!r}.{did_you_mean(name, frame.columns)} Found "
                 f"{', '.join(frame.columns)}; expected {key} and {value}.",
             )
+    for name in (key, value):
+        if frame[name].dtype.is_nested():
+            raise FileError(path, f"{name} holds lists or objects, expected texts.")
     texts = frame.select(pl.col(key, value).cast(pl.String).str.strip_chars())
     for number, row in enumerate(texts.iter_rows(), start=1):
         if not all(row):

@@ -20,7 +20,7 @@ from farfield.errors import InputError
 from farfield.fusions import Fusion
 from farfield.fusions._pool import Pool, Rankings, blocks, gather
 from farfield.io import read_qrels
-from farfield.judged import NEVER, JudgedRun, Judgements
+from farfield.judged import NEVER, Judgements, by_rank
 from farfield.measures import Measure
 from farfield.questions.compare import _finite as finite
 from farfield.questions.evaluate import PathLike, Runs, named_runs, open_runs
@@ -298,25 +298,12 @@ def _values(
         lengths = np.diff(pool.bounds)
         retrieved[number] = lengths if k is None else np.minimum(lengths, k)
         for setting, found in zip(settings, ranks, strict=True):
-            order = pool.ranked(setting.scores(pool), k)
-            query = pool.query[order]
-            rank = np.full(len(pool), NEVER)
-            rank[order] = np.arange(len(order)) - np.searchsorted(query, query) + 1
-            found[rows] = rank[at]
+            rank = pool.ranks(setting.scores(pool), at)
+            found[rows] = rank if k is None else np.where(rank <= k, rank, NEVER)
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(look, blocks(rankings)))
-    columns = []
-    for rank in ranks:
-        order = np.lexsort((rank, judgements.query))
-        judged = JudgedRun(
-            judgements.query_ids,
-            judgements.query[order],
-            rank[order],
-            judgements.relevance[order],
-            retrieved,
-        )
-        columns.append(measure.values(judged))
+    columns = [measure.values(by_rank(judgements, rank, retrieved)) for rank in ranks]
     return np.stack(columns, axis=1)
 
 
@@ -331,5 +318,5 @@ def _judged_in(pool: Pool, judgements: Judgements) -> tuple[Ints, Ints, Ints]:
         {"query": judgements.query[rows], "doc": judgements.doc_ids.gather(rows), "row": rows}
     )
     pooled = pl.DataFrame({"query": number[pool.query].astype(np.int64), "doc": pool.doc_ids()})
-    met = pooled.with_row_index("at").join(judged, on=["query", "doc"])
+    met = pooled.with_row_index("at").join(judged, on=["query", "doc"], maintain_order="left")
     return met["row"].to_numpy(), met["at"].to_numpy(), number.astype(np.int64)

@@ -4,7 +4,7 @@ A mean over queries is a guess about queries nobody has seen, so nothing here re
 without the means to say how sure it is. Three layers:
 
 - one row of values per thing measured: ``mean``, ``means``, ``difference``, ``differences``,
-  ``rank_intervals``, ``agreement``;
+  ``ratios``, ``rank_intervals``, ``agreement``;
 - tests and what goes with them: ``paired_test``, ``two_sample_test``, ``correlation_tests``,
   ``adjust``, ``effect_size``, ``detectable_difference``;
 - tables of per-query values: ``summarise``, ``contrasts``.
@@ -21,8 +21,8 @@ conversation) they are not independent, and an interval that pretends they are i
 of their sums. The mean itself does not change.
 
 Inside, imports go one way: ``frames`` uses ``pivot``, ``significance``, ``effects`` and
-``bootstrap``; the last three, ``ranks`` and ``agreement`` use ``units``, and all use ``checks``.
-scipy and polars are imported where they are used, so that a mean needs neither.
+``bootstrap``; the last three, ``ratios``, ``ranks`` and ``agreement`` use ``units``, and all use
+``checks``. scipy and polars are imported where they are used, so that a mean needs neither.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from farfield.stats.effects import detectable_difference, effect_size
 from farfield.stats.frames import contrasts, summarise
 from farfield.stats.pivot import HasFrame
 from farfield.stats.ranks import RankInterval, rank_intervals
+from farfield.stats.ratios import ratios
 from farfield.stats.significance import (
     CORRECTIONS,
     PAIRED_TESTS,
@@ -65,6 +66,7 @@ __all__ = [
     "means",
     "paired_test",
     "rank_intervals",
+    "ratios",
     "summarise",
     "two_sample_test",
 ]
