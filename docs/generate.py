@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 PAGE = Path(__file__).parent / "commands.md"
-COMMANDS = ["evaluate", "audit", "compare", "diagnose", "coverage", "convert", "lab", "demo", "list"]
+COMMANDS = ["evaluate", "audit", "compare", "diagnose", "coverage", "fuse", "complement"]
+COMMANDS += ["convert", "lab", "demo", "list"]
 
 
 def help_of(*command: str) -> str:

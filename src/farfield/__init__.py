@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     )
     from farfield.questions.audit import Audit, audit
     from farfield.questions.compare import Comparison, compare
+    from farfield.questions.complement import Complement, complement
     from farfield.questions.coverage import Coverage, coverage
     from farfield.questions.diagnose import Diagnosis, diagnose
     from farfield.questions.evaluate import Evaluation, evaluate
+    from farfield.questions.fuse import FusionReport, fuse, fuse_and_compare
+    from farfield.questions.tune import Tuning, tune
     from farfield.tables import Allocation, Corpus, Partition, PerQuery, Qrels, Queries, Run
 
 _HOMES = {
@@ -61,9 +64,12 @@ _HOMES = {
         "write_collection",
     ],
     "questions.compare": ["Comparison", "compare"],
+    "questions.complement": ["Complement", "complement"],
     "questions.coverage": ["Coverage", "coverage"],
     "questions.diagnose": ["Diagnosis", "diagnose"],
     "questions.evaluate": ["Evaluation", "evaluate"],
+    "questions.fuse": ["FusionReport", "fuse", "fuse_and_compare"],
+    "questions.tune": ["Tuning", "tune"],
     "tables": ["Allocation", "Corpus", "Partition", "PerQuery", "Qrels", "Queries", "Run"],
     "questions.audit": ["Audit", "audit"],
 }
@@ -90,6 +96,7 @@ __all__ = [
     "CheckFailed",
     "Collection",
     "Comparison",
+    "Complement",
     "Corpus",
     "Coverage",
     "Diagnosis",
@@ -97,6 +104,7 @@ __all__ = [
     "FarfieldError",
     "FarfieldWarning",
     "FileError",
+    "FusionReport",
     "InputError",
     "MissingDependency",
     "Partition",
@@ -106,14 +114,18 @@ __all__ = [
     "Run",
     "SpecError",
     "TableError",
+    "Tuning",
     "audit",
     "compare",
+    "complement",
     "coverage",
     "diagnose",
     "encoders",
     "errors",
     "evaluate",
     "figures",
+    "fuse",
+    "fuse_and_compare",
     "fusions",
     "io",
     "lab",
@@ -129,6 +141,7 @@ __all__ = [
     "spec",
     "stats",
     "tables",
+    "tune",
     "write",
     "write_collection",
 ]

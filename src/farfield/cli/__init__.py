@@ -8,7 +8,19 @@ import warnings
 
 import typer
 
-from farfield.cli import audit, compare, convert, coverage, demo, diagnose, evaluate, lab, list_
+from farfield.cli import (
+    audit,
+    compare,
+    complement,
+    convert,
+    coverage,
+    demo,
+    diagnose,
+    evaluate,
+    fuse,
+    lab,
+    list_,
+)
 from farfield.errors import CheckFailed, FarfieldError
 
 __all__ = ["app", "main"]
@@ -28,6 +40,8 @@ app.command()(audit.audit)
 app.command()(compare.compare)
 app.command()(diagnose.diagnose)
 app.command()(coverage.coverage)
+app.command()(fuse.fuse)
+app.command()(complement.complement)
 app.command()(convert.convert)
 app.command()(lab.lab)
 app.command()(demo.demo)

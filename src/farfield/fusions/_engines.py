@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from farfield.errors import InputError, did_you_mean
@@ -58,7 +58,9 @@ def export(
         raise _cannot(fusion, engine, "no engine knows which documents are relevant.")
     fusion.check(runs, k=k)
     window = max(k, fusion.window(k) or depth or k)
-    return ENGINES[engine](fusion, list(runs), k, window)
+    snippet = ENGINES[engine](fusion, list(runs), k, window)
+    said = f"Lists are taken {window:,} deep; another depth may change the results."
+    return replace(snippet, notes=(*snippet.notes, said))
 
 
 def _qdrant(fusion: Fusion, runs: list[str], k: int, window: int) -> Snippet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -34,11 +35,11 @@ class Groups:
 
 
 def group(queries: Queries, by: str, edges: Sequence[float] | None = None) -> Groups:
-    """Group queries by ``length`` (words), ``content`` (words without stop words), ``wh`` or column.
+    """Group queries by ``length``, ``content``, ``wh`` or any of their columns.
 
-    Numbers are put into buckets that start at ``edges``: 1, 4, 8 makes 1-3, 4-7 and 8+. Words are
-    what stands between blanks. A wh-word is the first of what, how, who, when, where, which and why
-    that a query holds.
+    ``length`` counts the words between blanks, ``content`` those that are no stop words. Numbers
+    are put into buckets that start at ``edges``: 1, 4, 8 makes 1-3, 4-7 and 8+. ``wh`` is the first
+    of what, how, who, when, where, which and why that a query holds.
     """
     frame = queries.frame
     if by in frame.columns[2:]:
@@ -86,11 +87,11 @@ def _by_number(query_ids: pl.Series, values: pl.Series, by: str, edges: Sequence
         )
     numbers = values.cast(pl.Float64)
     bucket = np.searchsorted(starts, numbers.fill_null(np.nan).to_numpy(), side="right")
-    names = [f"<{starts[0]:g}", *(_range(a, b) for a, b in zip(starts, starts[1:], strict=False))]
+    names = [f"<{starts[0]:g}", *(_range(a, b) for a, b in pairwise(starts.tolist()))]
     names.append(f"{starts[-1]:g}+")
     labels = pl.Series(names).gather(np.minimum(bucket, len(names) - 1))
-    labels = pl.select(pl.when(numbers.is_null()).then(pl.lit(_MISSING)).otherwise(labels))
-    return _named(query_ids, labels.to_series(), by, (*names, _MISSING))
+    labels = labels.zip_with(numbers.is_not_null(), pl.Series([_MISSING]))
+    return _named(query_ids, labels, by, (*names, _MISSING))
 
 
 def _range(start: float, end: float) -> str:

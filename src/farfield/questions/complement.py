@@ -1,4 +1,4 @@
-"""Which relevant documents does each system find alone, which together, and what is left to gain?"""
+"""Which relevant documents do systems find alone and together, and what is left to gain?"""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ DEFAULT_MEASURES = ("R@1000", "nDCG@10")
 BEST_RUN = "best run per query"
 
 _MOST_RUNS = 60  # a set of runs is a number of 64 bits
+_NOTHING = 1e-12  # a mean headroom below this is rounding
 _ALL_SETS = 3  # of so few runs every set is listed, also those that found nothing
 
 
@@ -111,32 +112,30 @@ class Complement:
         for measure in self.evaluation.measures:
             values = self._values(measure)
             single = _best(values, self.runs, measure)
-            base, oracle = values[single], values["oracle()"]
-            sign = 1.0 if measure.higher_is_better else -1.0
-            others = {**values, BEST_RUN: self._best_run(values, measure)}
+            values[BEST_RUN] = self._best_run(values, measure)
             names = [*self.fusions, BEST_RUN, "oracle()"]
-            gains = np.stack([sign * (others[name] - base) for name in names], axis=1)
-            room = sign * (oracle - base)
-            means = stats.means(np.stack([others[n] for n in names], axis=1), **self._options)
+            sign = 1.0 if measure.higher_is_better else -1.0
+            gains = np.stack([sign * (values[name] - values[single]) for name in names], axis=1)
+            room = gains[:, -1]
+            matrix = np.stack([values[name] for name in (*names, single)], axis=1)
+            *means, of_single = stats.means(matrix, **self._options)
             shares = stats.ratios(gains, room, **self._options)
-            captured = bool((room.sum() > 1e-12))
+            some = bool(room.sum() > _NOTHING * len(room))
             for name, mean, share in zip(names, means, shares, strict=True):
-                part = share if captured else None
                 rows.append(
                     {
                         "measure": str(measure),
                         "system": name,
                         "mean": mean.value,
                         "best_single": single,
-                        "single_mean": float(
-                            stats.mean(base, method="percentile", resamples=1).value
-                        ),
-                        "captured": None if part is None else part.value,
-                        "low": None if part is None else part.low,
-                        "high": None if part is None else part.high,
+                        "single_mean": of_single.value,
+                        "captured": share.value if some else None,
+                        "low": share.low if some else None,
+                        "high": share.high if some else None,
                     }
                 )
-        return pl.DataFrame(rows, infer_schema_length=None)
+        schema = {"captured": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+        return pl.DataFrame(rows, schema_overrides=schema)
 
     @cached_property
     def breakdown(self) -> pl.DataFrame:
@@ -197,7 +196,7 @@ class Complement:
 
     def figure(self) -> go.Figure:
         """Draw who found what (circles for up to three runs), and the headroom."""
-        from farfield.questions._fusion_figures import draw
+        from farfield.questions._complement_figures import draw
 
         return draw(self)
 

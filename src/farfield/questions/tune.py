@@ -167,9 +167,9 @@ class Tuning:
 
     def figure(self) -> go.Figure:
         """Draw the mean of every setting, with the tuned and the best per query as lines."""
-        from farfield.questions._fusion_figures import curve
+        from farfield.questions._tune_figures import draw
 
-        return curve(self)
+        return draw(self)
 
 
 def tune(
