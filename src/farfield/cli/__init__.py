@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -70,15 +71,15 @@ def main() -> None:
     warnings.showwarning = _note
     try:
         app()
+    except SystemExit as done:
+        _leave(done.code if isinstance(done.code, int) else int(done.code is not None))
     except CheckFailed as failure:
         print(failure, file=sys.stderr)
         sys.exit(1)
     except FarfieldError as error:
         _fail(str(error))
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _leave(0)
     except (KeyboardInterrupt, MemoryError) as stop:
         _fail("interrupted." if isinstance(stop, KeyboardInterrupt) else "out of memory.", 130)
     except Exception as error:
@@ -89,6 +90,14 @@ def main() -> None:
             "yours. Set FARFIELD_DEBUG=1 to see where it happened, and please report it.",
             70,
         )
+
+
+def _leave(status: int) -> None:
+    """End the process at once: the kernel takes memory back faster than the interpreter does."""
+    with contextlib.suppress(BrokenPipeError):  # the reader (head, less) has seen enough
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
 
 
 def _fail(message: str, status: int = 2) -> None:
