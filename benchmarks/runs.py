@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-MEASURES = ["nDCG@10", "RR", "R@1000", "AP"]
+MEASURES = ["nDCG@10", "RR@10", "R@1000", "AP"]  # what MS MARCO papers report
 
 PEERS = {
     "pytrec-eval-terrier": """
@@ -36,13 +36,13 @@ for line in open(sys.argv[1]):
 for line in open(sys.argv[2]):
     query, _, doc, _, score, _ = line.split()
     run[query][doc] = float(score)
-names = ["ndcg_cut_10", "recip_rank", "recall_1000", "map"]
+names = ["ndcg_cut_10", "recip_rank", "recall_1000", "map"]  # it has no RR@10
 found = pytrec_eval.RelevanceEvaluator(qrels, set(names)).evaluate(run)
 print(json.dumps([sum(f[n] for f in found.values()) / len(qrels) for n in names]))
 """,
     "ir_measures": """
 import json, sys, ir_measures
-chosen = [ir_measures.parse_measure(m) for m in ["nDCG@10", "RR", "R@1000", "AP"]]
+chosen = [ir_measures.parse_measure(m) for m in ["nDCG@10", "RR@10", "R@1000", "AP"]]
 qrels, run = ir_measures.read_trec_qrels(sys.argv[1]), ir_measures.read_trec_run(sys.argv[2])
 found = ir_measures.calc_aggregate(chosen, qrels, run)
 print(json.dumps([found[m] for m in chosen]))
@@ -51,7 +51,7 @@ print(json.dumps([found[m] for m in chosen]))
 import json, sys
 from ranx import Qrels, Run, evaluate
 qrels, run = Qrels.from_file(sys.argv[1], kind="trec"), Run.from_file(sys.argv[2], kind="trec")
-found = evaluate(qrels, run, ["ndcg@10", "mrr", "recall@1000", "map"], make_comparable=True)
+found = evaluate(qrels, run, ["ndcg@10", "mrr@10", "recall@1000", "map"], make_comparable=True)
 print(json.dumps(list(map(float, found.values()))))
 """,
 }
@@ -149,7 +149,9 @@ def against_peers(folder: Path, queries: int, repeat: int, peers: list[str]) -> 
         if peer == "ranx":
             measure(command)  # the first time it compiles
         costs[peer] = best(command, repeat - 1)
-        np.testing.assert_allclose(json.loads(costs[peer].out), expected, atol=2e-4)
+        found = np.array(json.loads(costs[peer].out))
+        same = [0, 2, 3] if peer == "pytrec-eval-terrier" else [0, 1, 2, 3]
+        np.testing.assert_allclose(found[same], np.array(expected)[same], atol=2e-4)
     print(f"{queries:,} queries x 1,000 documents, {run.stat().st_size / 1e6:.0f} MB of text")
     print(
         f"{'':22}{'wall s':>9}{'cpu s':>9}{'peak MB':>9}{'wall x':>9}{'cpu x':>9}{'parquet x':>11}"

@@ -99,5 +99,16 @@ def test_every_shipped_measure_is_documented():
         assert f"| `{name}" in page, name
 
 
+def test_every_shipped_fusion_and_dialect_is_documented():
+    from farfield import fusions
+    from farfield.fusions.rrf import DIALECTS
+
+    page = (ROOT / "docs" / "fusion.md").read_text()
+    for name in fusions.names():
+        assert f"| `{name}` |" in page, name
+    for name, dialect in DIALECTS.items():
+        assert f"| `{name}` | {dialect.k} | {dialect.first_rank} |" in page, name
+
+
 def test_the_changelog_has_a_place_for_what_comes():
     assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text()

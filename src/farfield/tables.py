@@ -333,6 +333,17 @@ class Run(Table):
         """32 hex digits that name the content, whatever the order of the queries."""
         return fingerprint_of("Run", self.frame.sort("query_id", maintain_order=True))
 
+    def as_given(self) -> tuple[pl.Series, pl.Series, npt.NDArray[Any], npt.NDArray[Any]] | None:
+        """Documents and scores as given, and which rows of them ranking puts at which places.
+
+        Nothing is copied; all other rows are at their places. ``None`` if the rows of a query were
+        not given together.
+        """
+        ranked = self._ranked
+        if ranked.grouping is not None:
+            return None
+        return self._given_docs, self._given_scores, ranked.rows, ranked.places
+
     def find(self, doc_ids: pl.Series) -> tuple[npt.NDArray[np.int64], pl.Series]:
         """Where any of these documents is ranked: places among the ranked rows, and the ids."""
         given = self._given_docs.alias("doc_id").to_frame().lazy().with_row_index("row")

@@ -34,9 +34,10 @@ _FEW = 4
 
 @dataclass(frozen=True)
 class Lists:
-    """The rankings that one run has for some queries, row by row in ranked order.
+    """The rankings that one run has for some queries, one after the other.
 
-    ``query`` counts the queries of the block; ``starts`` and ``lengths`` say where each query's
+    ``query`` counts the queries of the block; ``rank`` counts from 1, and need not rise where
+    scores tie; ``starts`` and ``lengths`` say where each query's
     list is (0 long where the run lacks the query). ``kept`` is for what takes long to make and is
     needed again, when the same lists are fused with other weights.
     """
@@ -46,13 +47,17 @@ class Lists:
     starts: Ints
     lengths: Ints
     _run: Run
-    _rows: slice | Ints
+    _rows: slice | Ints  # of the run as given, or else ranked
     kept: dict[str, Floats] = field(default_factory=dict)
 
     @cached_property
     def score(self) -> Floats:
         """The scores, taken from the run when somebody asks: a fusion of ranks does not."""
-        scores = self._run.scores[self._rows]
+        given = self._run.as_given()
+        if isinstance(self._rows, slice) and given is not None:
+            scores = given[1][self._rows].to_numpy()
+        else:
+            scores = self._run.scores[self._rows]
         if not np.isfinite(scores).all():
             raise InputError(
                 f"the run {self._run.name!r} holds infinite scores, which cannot be added up. Fuse "
@@ -179,7 +184,7 @@ class Rankings:
     def __init__(
         self, runs: Sequence[Run], depth: int | None, queries: pl.Series | None = None
     ) -> None:
-        self.runs = tuple(runs)
+        self.runs, self.depth = tuple(runs), depth
         self.queries = pl.concat([run.query_ids for run in runs]).unique(maintain_order=True)
         if queries is not None:
             self.queries = self.queries.filter(self.queries.is_in(queries.implode()))
@@ -205,12 +210,19 @@ class Rankings:
         count = np.arange(len(query))
         rank = count + 1 - np.repeat(starts, lengths)
         shift = (firsts - starts)[lengths > 0]
-        if len(shift) and (shift == shift[0]).all():  # one after the other: nothing is copied
-            low = int(shift[0])
-            lists = Lists(query, rank, starts, lengths, run, slice(low, low + len(query)))
-            return lists, run.doc_ids.slice(low, len(query))
-        rows = count + np.repeat(firsts - starts, lengths)
-        return Lists(query, rank, starts, lengths, run, rows), run.doc_ids.gather(rows)
+        given = run.as_given()
+        whole = self.depth is None or not (lengths == self.depth).any()
+        if given is not None and whole and len(shift) and (shift == shift[0]).all():
+            # One after the other, as they were given: nothing is copied, and where ranking moves
+            # rows that tie, it is the rank that moves.
+            docs, _, rows, places = given
+            low, high = int(shift[0]), int(shift[0]) + len(query)
+            moved = slice(*np.searchsorted(places, (low, high)))
+            rank[rows[moved] - low] = rank[places[moved] - low]
+            lists = Lists(query, rank, starts, lengths, run, slice(low, high))
+            return lists, docs.slice(low, high - low)
+        at = count + np.repeat(firsts - starts, lengths)
+        return Lists(query, rank, starts, lengths, run, at), run.doc_ids.gather(at)
 
 
 def blocks(rankings: Rankings) -> Iterator[tuple[int, int]]:

@@ -65,7 +65,8 @@ def group(queries: Queries, by: str, edges: Sequence[float] | None = None) -> Gr
             f"the queries have no column {by!r}.{did_you_mean(by, known)} "
             f"Group by one of {', '.join(known)}."
         )
-    return _by_number(frame["query_id"], values, by, edges or _LENGTHS)
+    starts = _LENGTHS if edges is None else edges
+    return _by_number(frame["query_id"], values, by, starts)
 
 
 def _words(texts: pl.Series) -> pl.Series:
