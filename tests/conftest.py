@@ -49,3 +49,12 @@ def farfield():
         return Result(done)
 
     return run
+
+
+@pytest.fixture
+def own_members():
+    """Members that a test adds are gone after it."""
+    from farfield import measures
+
+    yield
+    measures.family._added.clear()

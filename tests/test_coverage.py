@@ -345,7 +345,7 @@ def test_bad_input(options, message):
         coverage(QRELS, [OLD, MID], **{"measure": "P@4", **options}).to_dict()
 
 
-def test_a_measure_that_does_not_keep_its_promise():
+def test_a_measure_that_does_not_keep_its_promise(own_members):
     from dataclasses import dataclass
 
     @farfield.measures.add

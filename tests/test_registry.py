@@ -111,13 +111,7 @@ def test_two_packages_with_one_name_are_refused(tmp_path):
     assert "two packages (first_one and second_one) add a measure called 'Found'" in done.stderr
 
 
-@pytest.fixture
-def clean():
-    yield
-    measures.family._added.clear()
-
-
-def test_a_notebook_adds_a_measure_and_may_run_the_cell_again(clean):
+def test_a_notebook_adds_a_measure_and_may_run_the_cell_again(own_members):
     def cell():
         @measures.add
         @dataclass(frozen=True, kw_only=True)
@@ -135,7 +129,7 @@ def test_a_notebook_adds_a_measure_and_may_run_the_cell_again(clean):
     assert "Half" in measures.names()
 
 
-def test_a_notebook_cannot_take_a_name_that_is_taken(clean):
+def test_a_notebook_cannot_take_a_name_that_is_taken(own_members):
     with pytest.raises(SpecError, match="measure 'RR' exists already"):
 
         @measures.add
