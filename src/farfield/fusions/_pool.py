@@ -1,8 +1,7 @@
 """Documents of a query, brought together from all runs: each once, with where every run put it.
 
-Strings are slow to group. So documents meet by numbers made from the hashes of their ids, and
-every meeting is confirmed by comparing the ids themselves. Queries are taken in blocks that fit
-the cache; a block is a matrix with a row for every query, and its rows are sorted all at once.
+Strings are slow to group. So documents meet by the hashes of their ids, and every meeting is
+confirmed by comparing the ids themselves. Queries are taken in blocks that fit the cache.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ T = TypeVar("T", bound=np.generic)
 _BLOCK = 1 << 17
 # So many documents of a query have their ranks counted rather than sorted out.
 _FEW = 4
+_KEPT = 31 << 20
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -210,23 +211,41 @@ class Rankings:
         count = np.arange(len(query))
         rank = count + 1 - np.repeat(starts, lengths)
         shift = (firsts - starts)[lengths > 0]
-        given = run.as_given()
         whole = self.depth is None or not (lengths == self.depth).any()
-        if given is not None and whole and len(shift) and (shift == shift[0]).all():
-            # One after the other, as they were given: nothing is copied, and where ranking moves
-            # rows that tie, it is the rank that moves.
-            docs, _, rows, places = given
-            low, high = int(shift[0]), int(shift[0]) + len(query)
-            moved = slice(*np.searchsorted(places, (low, high)))
-            rank[rows[moved] - low] = rank[places[moved] - low]
-            lists = Lists(query, rank, starts, lengths, run, slice(low, high))
-            return lists, docs.slice(low, high - low)
+        if whole and len(shift) and (shift == shift[0]).all():
+            rows = slice(int(shift[0]), int(shift[0]) + len(query))
+            lists = Lists(query, rank, starts, lengths, run, rows)
+            moved = _moved_ties(run, rows)
+            if moved is not None:
+                docs, here, there = moved
+                rank[here] = rank[there]
+                return lists, docs
         at = count + np.repeat(firsts - starts, lengths)
         return Lists(query, rank, starts, lengths, run, at), run.doc_ids.gather(at)
 
 
+def _moved_ties(run: Run, rows: slice) -> tuple[pl.Series, Ints, Ints] | None:
+    """Documents as they were given, and which of them ranking moves from here to there.
+
+    ``None`` unless what moves only changes places with what has the same score. Then nothing needs
+    to be copied: ranks move in place of rows, and scores are in ranked order all the same.
+    """
+    given = run.as_given()
+    if given is None:
+        return None
+    docs, scores, moved, places = given
+    within = slice(*np.searchsorted(places, (rows.start, rows.stop)))
+    moved, places = moved[within], places[within]
+    if not (scores.gather(moved) == scores.gather(places)).all():
+        return None
+    return docs[rows], moved - rows.start, places - rows.start
+
+
 def blocks(rankings: Rankings) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) of queries so that a matrix of their rows stays small."""
+    # The arrays of a block come and go with it. A larger one that is freed before (untouched, so
+    # that it costs nothing) keeps the C library from giving their memory back each time.
+    np.empty(_KEPT, dtype=np.uint8)
     widths = rankings.lengths.sum(axis=0)
     start = 0
     while start < len(widths):
@@ -242,61 +261,72 @@ def gather(rankings: Rankings, start: int, stop: int) -> Pool:
     parts = [rankings.lists(number, start, stop) for number in range(len(rankings.runs))]
     lists = tuple(part[0] for part in parts)
     docs = pl.concat([part[1] for part in parts], rechunk=True)
-    totals = rankings.lengths[:, start:stop].sum(axis=0)
-    seed = 0
-    while True:
-        rows, new = _meet(docs, lists, totals, seed)
-        if _confirmed(docs, rows, new):
-            break
-        seed += 1  # two ids with one hash: another hash tells them apart
-    document = np.empty(len(docs), dtype=np.int64)
-    document[rows] = np.cumsum(new) - 1
+    query = np.concatenate([part.query for part in lists])
+    first = _first_rows(docs, query, rankings.lengths[:, start:stop].sum(axis=0))
+    # Documents are numbered by query, and within it in the order of their first rows.
+    own = np.flatnonzero(first == np.arange(len(docs)))
     ends = np.cumsum([len(part.query) for part in lists])
-    query = np.repeat(np.arange(stop - start), totals)[new]
+    by_run = np.split(query[own], np.searchsorted(own, ends[:-1]))
+    counts = np.stack([np.bincount(part, minlength=stop - start) for part in by_run])
+    lengths = counts.sum(axis=0)
+    bounds = np.concatenate(([0], np.cumsum(lengths)))
+    before = (bounds[:-1] + np.cumsum(counts, axis=0) - counts).ravel()
+    counts = counts.ravel()
+    number = np.arange(len(own)) + np.repeat(before - (np.cumsum(counts) - counts), counts)
+    row = np.empty(len(own), dtype=np.int64)
+    row[number] = own
+    document = np.empty(len(docs), dtype=np.int64)
+    document[own] = number
     return Pool(
         queries=rankings.queries.slice(start, stop - start),
         lists=lists,
-        places=tuple(np.split(document, ends[:-1])),
-        query=query,
-        bounds=np.searchsorted(query, np.arange(stop - start + 1)),
+        places=tuple(np.split(document[first], ends[:-1])),
+        query=np.repeat(np.arange(stop - start), lengths),
+        bounds=bounds,
         _docs=docs,
-        _row=rows[new],
+        _row=row,
     )
 
 
-def _meet(docs: pl.Series, lists: Sequence[Lists], totals: Ints, seed: int) -> tuple[Ints, Bools]:
-    """Sort the rows of each query by the hash of their document; say where another one begins."""
-    # The low bits hold the row, so that it is carried along, and equal hashes stay in the order
-    # of the runs: sums come out the same on every machine.
-    bits = np.uint64(len(docs).bit_length())
-    keys = (_hashes(docs, seed) >> bits << bits) | np.arange(len(docs), dtype=np.uint64)
-    matrix = _Matrix.of(totals)
-    table = np.full((len(totals), matrix.width), np.iinfo(np.uint64).max)
-    before = np.arange(len(totals)) * matrix.width
-    row = 0
-    for part in lists:
-        cells = np.repeat(before - part.starts, part.lengths) + np.arange(len(part.query))
-        table.ravel()[cells] = keys[row : row + len(cells)]
-        before += part.lengths
-        row += len(cells)
-    table.sort(axis=1)
-    flat = matrix.taken(table)
-    rows = (flat & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
-    flat >>= bits
-    new = np.ones(len(flat), dtype=np.bool_)
-    np.not_equal(flat[1:], flat[:-1], out=new[1:])
-    new[(np.cumsum(totals) - totals)[totals > 0]] = True
-    return rows, new
+def _first_rows(docs: pl.Series, query: Ints, widths: Ints) -> Ints:
+    """For each row, the one row that stands for all rows of its query and document."""
+    seed = 0
+    while True:
+        first = _meet(_hashes(docs, seed), query, widths)
+        again = np.flatnonzero(first != np.arange(len(first)))
+        if (docs.gather(again) == docs.gather(first[again])).all():
+            return first
+        seed += 1  # two ids with one hash: another hash tells them apart
+
+
+def _meet(hashes: npt.NDArray[np.uint64], query: Ints, widths: Ints) -> Ints:
+    """For each row, one row of the same query and hash, the same for all of them.
+
+    Every row writes its number into a place that its hash chooses among those of its query. Who
+    then finds there itself or its like has met; the others try again in other places. In each
+    round somebody leaves every place, so that there are few.
+    """
+    bits = (2 * int(widths.max(initial=1)) - 1).bit_length()
+    shift = np.uint64(64 - bits)
+    table = np.empty(len(widths) << bits, dtype=np.int64)
+    at = (query << bits) + (hashes >> shift).view(np.int64)
+    table[at] = np.arange(len(hashes))
+    met: Ints = table[at]
+    left = np.flatnonzero(hashes[met] != hashes)
+    mixed, own = hashes[left], hashes[left]
+    while len(left):
+        mixed *= _ODD
+        at = (query[left] << bits) + (mixed >> shift).view(np.int64)
+        table[at] = left
+        there = table[at]
+        met[left] = there
+        again = np.flatnonzero(hashes[there] != own)
+        left, mixed, own = left[again], mixed[again], own[again]
+    return met
 
 
 def _hashes(docs: pl.Series, seed: int) -> npt.NDArray[np.uint64]:
     return docs.hash(seed).to_numpy()
-
-
-def _confirmed(docs: pl.Series, rows: Ints, new: Bools) -> bool:
-    """Do rows that were taken for one document have the same id?"""
-    again = np.flatnonzero(~new)
-    return bool((docs.gather(rows[again]) == docs.gather(rows[again - 1])).all())
 
 
 @dataclass(frozen=True)
