@@ -30,7 +30,7 @@ def draw(coverage: Coverage) -> go.Figure:
         f"TaSC ({coverage.agg}), against {_against(coverage)}",
         f"{measure} of every query, best to worst",
         f"mean |difference| of {measure} per query",
-        "best run for every query: who to add next",
+        "who to add next",
     ]
     specs: list[list[Any]] = [[{}, {}], [{}, {}]]
     if dated:
@@ -44,7 +44,7 @@ def draw(coverage: Coverage) -> go.Figure:
         cols=2,
         specs=specs,
         subplot_titles=titles,
-        horizontal_spacing=0.26,  # names of runs stand between the columns
+        horizontal_spacing=0.36,  # names of runs stand between the columns
         vertical_spacing=0.28 / rows,
         figure=figure,
     )
