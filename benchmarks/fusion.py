@@ -5,10 +5,10 @@
     python benchmarks/fusion.py --parts        # where our time goes, and the search for weights
 
 Every program runs whole, from start to end, in a process of its own: imports, reading four files,
-fusing; ours also writes the result. The documents of a query come from a pool of 3,000, so that
-the lists overlap as those of real systems do. Our times are the best of ``--repeat`` tries, ranx
-gets one after it has compiled on a small run; memory is the peak. The scores of some queries are
-compared before the times are.
+fusing. Our command also writes the result; our program without a file does what that of ranx does.
+The documents of a query come from a pool of 3,000, so that the lists overlap as those of real
+systems do. Our times are the best of ``--repeat`` tries, ranx gets one after it has compiled on a
+small run; memory is the peak. The scores of some queries are compared before the times are.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ done = time.perf_counter()
 shown = {query: dict(fused[query]) for query in json.loads(sys.argv[1])}
 top = {q: sorted(docs.values(), reverse=True)[:1000] for q, docs in shown.items()}
 print(json.dumps({"read": read - start, "fuse": done - read, "scores": top}))
+"""
+
+OURS = """
+import sys, farfield
+print(len(farfield.fuse("rrf(k=60)", sys.argv[1:])))
 """
 
 PARTS = """
@@ -111,6 +116,7 @@ def compare(folder: Path, queries: int, repeat: int, with_ranx: bool) -> None:
     costs = {
         "farfield": best(ours(files, out), repeat),
         "farfield, to text": best(ours(files, text), repeat),
+        "farfield, no file": best([sys.executable, "-c", OURS, *map(str, files)], repeat),
         "farfield, from parquet": best(ours(parquet, out), repeat),
     }
     if with_ranx:

@@ -318,13 +318,15 @@ class Run(Table):
     def frame(self) -> pl.DataFrame:  # type: ignore[override]  # made on demand here
         """The run as a frame: query_id, doc_id, score, rank."""
         lengths = np.diff(self.bounds)
-        query = np.repeat(np.arange(len(lengths)), lengths)
+        query = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+        rank = np.arange(1, len(self) + 1)
+        rank -= np.repeat(self.bounds[:-1], lengths)
         return pl.DataFrame(
             {
                 "query_id": self.query_ids.gather(query),
                 "doc_id": self.doc_ids,
-                "score": self.scores,
-                "rank": np.arange(1, len(self) + 1) - np.repeat(self.bounds[:-1], lengths),
+                "score": self._given_scores if self._ranked.in_order else self.scores,
+                "rank": rank,
             }
         )
 

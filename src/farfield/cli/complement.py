@@ -20,6 +20,7 @@ from farfield.cli.options import (
     RunFiles,
     Seed,
     Ties,
+    keep_freed_memory,
     one_thread_for_algebra,
 )
 
@@ -84,6 +85,7 @@ def complement(
     The headroom is what the oracle, with all relevant documents first, has over the best run.
     """
     one_thread_for_algebra()
+    keep_freed_memory()
     from farfield import figures, io, progress
     from farfield.errors import InputError, did_you_mean
     from farfield.questions import complement as question

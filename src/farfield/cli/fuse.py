@@ -19,6 +19,7 @@ from farfield.cli.options import (
     RunFiles,
     Seed,
     Ties,
+    keep_freed_memory,
     one_thread_for_algebra,
 )
 
@@ -82,6 +83,7 @@ def fuse(
     --export then take the best setting.
     """
     one_thread_for_algebra()
+    keep_freed_memory()
     from farfield import figures, fusions, io, progress
     from farfield.questions import fuse as question
     from farfield.questions.evaluate import DEFAULT_MEASURES, named_runs
