@@ -148,12 +148,15 @@ class Pool:
 
     def _hopeful(self, scores: Floats, k: int) -> Ints:
         """Documents that may be among the first ``k``: those that no ``k`` others are above."""
-        matrix = _Matrix.of(np.diff(self.bounds))
+        lengths = np.diff(self.bounds)
+        matrix = _Matrix.of(lengths)
         if matrix.width <= k:
             return np.arange(len(self))
-        table = matrix.filled(-scores, np.inf)
+        # Single precision is enough, and faster: rounding keeps the order, or makes a tie of it.
+        rough = -scores.astype(np.float32)
+        table = matrix.filled(rough, np.inf)
         table.partition(k - 1, axis=1)
-        return np.flatnonzero(-scores <= np.repeat(table[:, k - 1], np.diff(self.bounds)))
+        return np.flatnonzero(rough <= np.repeat(table[:, k - 1], lengths))
 
     def _break_ties(self, scores: Floats, order: Ints, query: Ints) -> None:
         """Bring neighbours of equal score into descending order of their ids, in place."""
@@ -235,10 +238,10 @@ def _moved_ties(run: Run, rows: slice) -> tuple[pl.Series, Ints, Ints] | None:
         return None
     docs, scores, moved, places = given
     within = slice(*np.searchsorted(places, (rows.start, rows.stop)))
-    moved, places = moved[within], places[within]
-    if not (scores.gather(moved) == scores.gather(places)).all():
+    here, there = moved[within] - rows.start, places[within] - rows.start
+    if len(here) and not (scores[rows].gather(here) == scores[rows].gather(there)).all():
         return None
-    return docs[rows], moved - rows.start, places - rows.start
+    return docs[rows], here, there
 
 
 def blocks(rankings: Rankings) -> Iterator[tuple[int, int]]:
@@ -342,11 +345,11 @@ class _Matrix:
         full = bool((lengths == width).all())
         return cls(width, None if full else np.arange(width) < lengths[:, None])
 
-    def filled(self, values: Floats, empty: float) -> Floats:
-        """Put values into the rows, and ``empty`` into the cells that remain."""
+    def filled(self, values: npt.NDArray[T], empty: float) -> npt.NDArray[T]:
+        """Put values into the rows of a new matrix, and ``empty`` into the cells that remain."""
         if self.real is None:
-            return values.reshape(-1, max(self.width, 1))
-        table = np.full(self.real.shape, empty)
+            return values.reshape(-1, max(self.width, 1)).copy()
+        table = np.full(self.real.shape, empty, dtype=values.dtype)
         table[self.real] = values
         return table
 
