@@ -172,6 +172,14 @@ def test_equal_scores_by_descending_id_over_the_edge_of_k():
         assert list(fused("rrf()", *runs, k=k)) == ["é", "b", "9", "1", "a", "8", "7", "0"][:k]
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_the_first_k_whatever_the_size_of_the_scores(scale):
+    # Neighbours differ by less than single precision can tell.
+    many = {"q": {f"d{i:03}": scale * (1.0 + i * 1e-12) for i in range(200)}}
+    found = fused("comb_sum(norm='none')", many, {"q": {"x": 0.0}}, k=7)
+    assert list(found) == [f"d{i}" for i in range(199, 192, -1)]
+
+
 # -- a slow one in plain Python -----------------------------------------------------------------
 
 ids = st.sampled_from([*"abcdefgh", "10", "9", "aa", "é", "ä" * 20, "x" * 13, "x" * 12])

@@ -153,7 +153,8 @@ class Pool:
         if matrix.width <= k:
             return np.arange(len(self))
         # Single precision is enough, and faster: rounding keeps the order, or makes a tie of it.
-        rough = -scores.astype(np.float32)
+        with np.errstate(over="ignore"):
+            rough = -scores.astype(np.float32)
         table = matrix.filled(rough, np.inf)
         table.partition(k - 1, axis=1)
         return np.flatnonzero(rough <= np.repeat(table[:, k - 1], lengths))
