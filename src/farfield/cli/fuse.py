@@ -90,8 +90,10 @@ def fuse(
 
     _check(output=output, qrels=qrels, export=export, tune=tune, figure=figure, measure=measure)
     member, names = fusions.parse(fusion), [name for name, _ in named_runs(runs)]
-    if export is not None and not tune:  # an engine that lacks the words costs no time
-        fusions.export(member, export, names, k=k)
+    if export is not None:  # an engine that lacks the words costs no time
+        some = range(1, len(names) + 1)  # weights that the search might end with
+        asked = member.weighted([n / sum(some) for n in some]) if tune else member
+        fusions.export(asked, export, names, k=k)
     progress.show(not json)
     report, fused, depth = None, None, None
     if qrels is not None:

@@ -26,7 +26,7 @@ Bools = npt.NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
 
 # Cells of a block's matrix: large enough that calls cost little, small enough for the cache.
-_BLOCK = 1 << 17
+_BLOCK = 1 << 18
 # So many documents of a query have their ranks counted rather than sorted out.
 _FEW = 4
 _KEPT = 31 << 20

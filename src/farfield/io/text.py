@@ -26,6 +26,8 @@ from farfield.io.files import Content, in_memory
 __all__ = ["Column", "fields_of", "is_number", "read_columns", "read_pairs", "shown"]
 
 _CHUNK = 1 << 18
+# Bytes from which a second thread is worth its start.
+_LARGE = 1 << 24
 _TAB, _END, _RETURN, _SPACE = b"\t\n\r "
 _NUMBER = re.compile(
     rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE
@@ -69,17 +71,13 @@ def read_columns(
     A line needs fields up to the last one that is named; if ``exact``, it may have no more.
     """
     values = np.frombuffer(content.data, dtype=np.uint8)
-    if not _stray_return(content, values):
-        separator = _single_separator(content, values)
-        frame = None
-        if separator is not None:
-            frame = _scan(content.source, values, separator, columns, exact, header)
-        if frame is None:
-            tabbed = _tabbed(content)
-            values = np.frombuffer(tabbed, dtype=np.uint8)
-            frame = _scan(in_memory(tabbed), values, "\t", columns, exact, header)
-        if frame is not None:
-            return frame
+    frame = _read_single(content, values, columns, exact, header)
+    if frame is None and not _stray_return(content, values):
+        tabbed = _tabbed(content)
+        values = np.frombuffer(tabbed, dtype=np.uint8)
+        frame = _scan(in_memory(tabbed), values, "\t", columns, exact, header)
+    if frame is not None:
+        return frame
     raise _explain(content, columns, layout, exact, header)
 
 
@@ -100,25 +98,46 @@ def read_pairs(content: Content, names: tuple[str, str]) -> pl.DataFrame:
 # -- the fast way -------------------------------------------------------------------------------
 
 
+def _read_single(
+    content: Content,
+    values: npt.NDArray[np.uint8],
+    columns: list[Column],
+    exact: bool,
+    header: bool,
+) -> pl.DataFrame | None:
+    """Read a text that has one character between all fields; ``None`` if this one has not."""
+    separator = "\t" if b"\t" in content.first_line() else " "
+    if len(values) < _LARGE:
+        if not _is_single(content, values, separator):
+            return None
+        return _scan(content.source, values, separator, columns, exact, header)
+    from concurrent.futures import ThreadPoolExecutor  # half of a small job's imports
+
+    with ThreadPoolExecutor(1) as thread:  # looking takes a third as long as reading
+        frame = thread.submit(_scan, content.source, values, separator, columns, exact, header)
+        single = _is_single(content, values, separator)
+        return frame.result() if single else None
+
+
+def _is_single(content: Content, values: npt.NDArray[np.uint8], separator: str) -> bool:
+    """Is this character all there is between fields, and no carriage return out of place?"""
+    blank, other = (_TAB, b" ") if separator == "\t" else (_SPACE, b"\t")
+    if values[0] == blank or content.data.find(other) >= 0 or _stray_return(content, values):
+        return False
+    for start in range(0, len(values), _CHUNK):  # in chunks that stay in the cache
+        chunk = values[start : start + _CHUNK + 1]
+        between = chunk == blank
+        if (between[1:] & (between[:-1] | (chunk[:-1] == _END))).any():
+            return False
+    return True
+
+
 def _stray_return(content: Content, values: npt.NDArray[np.uint8]) -> bool:
     """Is there a carriage return that no line feed and no end of the file follows?"""
     if content.data.find(b"\r") < 0:
         return False
     after = np.flatnonzero(values == _RETURN) + 1
     return bool((values[after[after < len(values)]] != _END).any())
-
-
-def _single_separator(content: Content, values: npt.NDArray[np.uint8]) -> str | None:
-    """The one character between all fields, or ``None`` if a line has more or others."""
-    separator, other = (b"\t", b" ") if b"\t" in content.first_line() else (b" ", b"\t")
-    if content.data.find(other) >= 0 or values[0] == separator[0]:
-        return None
-    for start in range(0, len(values), _CHUNK):  # in chunks that stay in the cache
-        chunk = values[start : start + _CHUNK + 1]
-        blank = chunk == separator[0]
-        if (blank[1:] & (blank[:-1] | (chunk[:-1] == _END))).any():
-            return None
-    return separator.decode()
 
 
 def _scan(
