@@ -45,5 +45,5 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(PIP) install -q -c constraints.txt -e ".[test,lint]"
+	$(PIP) install -q -c constraints.txt -e ".[test,lint,neural]"
 	touch $@

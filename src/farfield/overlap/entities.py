@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
+from farfield.analysis import STOP_WORDS
 from farfield.errors import InputError, MissingDependency, did_you_mean
 from farfield.similarity.terms import words
 
@@ -19,20 +20,6 @@ __all__ = ["FINDERS", "Finder", "entity_overlap", "finder"]
 
 #: Texts in, a list of entities for each out.
 Finder = Callable[[pl.Series], pl.Series]
-
-#: Words that name nothing, in questions and keyword queries.
-_COMMON = """
-a about after all also am an and any anyone are as at be because been before being best between
-both but by can could did do does doing done down during each every explain facts few find for
-from get give had has have having he her here him his how i if in into is it its just kind know
-list long many may me mean meaning means might more most much must my need no nor not now of off
-on once one only or other our out over own part please same say she should so some such take
-tell than that the their them then there these they thing this those through to too type under
-until up us use used using very was way we were what when where whether which while who whom
-whose why will with without would you your
-"""
-STOP_WORDS = frozenset(_COMMON.split())
-
 
 def terms(texts: pl.Series, *, commonest: float = 0.02) -> pl.Series:
     """Content words: no stop words, and in no more than a share of all texts."""

@@ -74,7 +74,7 @@ def _words(texts: pl.Series) -> pl.Series:
 
 
 def _content(texts: pl.Series) -> pl.Series:
-    from farfield.overlap.entities import STOP_WORDS
+    from farfield.analysis import STOP_WORDS
 
     words = texts.str.to_lowercase().str.extract_all(r"[\p{L}\p{N}]+")
     return words.list.eval(pl.element().filter(~pl.element().is_in(list(STOP_WORDS)))).list.len()
