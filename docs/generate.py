@@ -8,8 +8,18 @@ import sys
 from pathlib import Path
 
 PAGE = Path(__file__).parent / "commands.md"
-COMMANDS = ["evaluate", "audit", "compare", "diagnose", "coverage", "fuse", "complement"]
-COMMANDS += ["convert", "lab", "demo", "list"]
+COMMANDS = [
+    "evaluate",
+    "audit",
+    "compare",
+    "diagnose",
+    "coverage",
+    "shift",
+    "distance",
+    "fuse",
+    "complement",
+]
+COMMANDS += ["index", "search", "convert", "lab", "demo", "list"]
 
 
 def help_of(*command: str) -> str:

@@ -18,6 +18,7 @@ GROUND = [
     "fingerprint",
     "errors",
     "progress",
+    "stats",
     "ranking",
     "tables",
     "collection",
@@ -26,6 +27,7 @@ GROUND = [
     "registry",
     "judged",
     "analysis",
+    "sparse",
     "similarity",
     "neural",
 ]
@@ -33,7 +35,7 @@ GROUND = [
 SINGLE = ["measures", "fusions", "encoders", "indicators"]
 COMPOSED = ["shifts", "retrievers"]
 FAMILIES = [*SINGLE, *COMPOSED]
-ABOVE = ["stats", "lab", "overlap", "figures", "questions", "demo", "cli", "__main__"]
+ABOVE = ["lab", "overlap", "figures", "questions", "demo", "cli", "__main__"]
 ROOMS = [*GROUND, *FAMILIES, *ABOVE]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["show", "track"]
+__all__ = ["counting", "show", "track"]
 
 T = TypeVar("T")
 
@@ -28,3 +29,40 @@ def track(items: Sequence[T], what: str) -> Iterator[T]:
     from rich.progress import track as bar
 
     yield from bar(items, what, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def counting(total: int, what: str) -> Iterator[Callable[[float], None]]:
+    """Give a function to call with how many more are done; a bar shows rate and time left."""
+    if not _shown or total < 2:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{speed:,.0f}/s")
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)

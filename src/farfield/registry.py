@@ -191,8 +191,14 @@ class Family(Generic[M]):
 
 
 def _look_up(base: type[Member], spec: Spec) -> Member:
-    """Make a nested member from the family whose members descend from ``base``."""
+    """Make a nested member from the family whose members descend from ``base``, or all of it."""
     for family in _FAMILIES:
-        if issubclass(family.base, base):
-            return family._build(spec)  # type: ignore[no-any-return]
+        if issubclass(family.base, base) or issubclass(base, family.base):
+            member: Member = family._build(spec)
+            if not isinstance(member, base):
+                known = [kind.__name__ for kind in family if issubclass(kind, base)]
+                raise SpecError(
+                    f"{spec} cannot be used here: expected one of {', '.join(sorted(known))}."
+                )
+            return member
     raise SpecError(f"{spec}: no family holds a {base.__name__}.")

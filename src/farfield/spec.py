@@ -4,8 +4,9 @@ The same text is the argument on the command line, the entry in a manifest, the 
 the header of a column and the label in a report, and ``parse(str(x)) == x`` holds for every member
 of every family. Specs nest: ``rm3(bm25(k1=0.9), docs=10)``. Defaults are left out.
 
-A member is a frozen, keyword-only dataclass. In its spec, fields that hold members come first and
+A member is a frozen, keyword-only dataclass. In its spec, members that a field needs come first and
 without a name; all others are written as ``key=value``; the field ``cutoff`` follows the ``@``.
+Values given without a name go to the class's own fields in order, then to those it inherits.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Member:
             value = getattr(self, field.name)
             if field.name == "cutoff":
                 cutoff = value
-            elif isinstance(value, Member):
+            elif _default(field) is MISSING and isinstance(value, Member):
                 arguments.append(value)
             elif isinstance(value, tuple) and any(isinstance(item, Member) for item in value):
                 arguments += value
@@ -88,6 +89,7 @@ def build(kind: type[M], spec: Spec, look_up: Any) -> M:
     ``look_up(base, spec)`` makes a nested member whose class must descend from ``base``.
     """
     names = [field.name for field in fields(kind) if field.name != "cutoff"]  # type: ignore[arg-type]
+    names.sort(key=lambda name: name not in kind.__annotations__)  # its own fields first
     hints = get_type_hints(kind)
     given: dict[str, Any] = dict(spec.options)
     if len(given) < len(spec.options):

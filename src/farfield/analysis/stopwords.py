@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["STOP_WORDS"]
+__all__ = ["LISTS", "STOP_WORDS"]
 
 #: Words that name nothing, in questions and keyword queries.
 _COMMON = """
@@ -16,3 +16,16 @@ until up us use used using very was way we were what when where whether which wh
 whose why will with without would you your
 """
 STOP_WORDS = frozenset(_COMMON.split())
+
+#: What Lucene leaves out of English texts.
+_LUCENE = """
+a an and are as at be but by for if in into is it no not of on or such that the their then there
+these they this to was will with
+"""
+
+#: Lists by name: ``lucene`` is short and made for documents, ``questions`` long and ours.
+LISTS: dict[str, frozenset[str]] = {
+    "lucene": frozenset(_LUCENE.split()),
+    "questions": STOP_WORDS,
+    "none": frozenset(),
+}

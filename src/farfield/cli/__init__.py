@@ -17,10 +17,14 @@ from farfield.cli import (
     coverage,
     demo,
     diagnose,
+    distance,
     evaluate,
     fuse,
+    index,
     lab,
     list_,
+    search,
+    shift,
 )
 from farfield.errors import CheckFailed, FarfieldError
 
@@ -41,8 +45,12 @@ app.command()(audit.audit)
 app.command()(compare.compare)
 app.command()(diagnose.diagnose)
 app.command()(coverage.coverage)
+app.command()(shift.shift)
+app.command()(distance.distance)
 app.command()(fuse.fuse)
 app.command()(complement.complement)
+app.command()(index.index)
+app.command()(search.search)
 app.command()(convert.convert)
 app.command()(lab.lab)
 app.command()(demo.demo)

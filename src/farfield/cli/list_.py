@@ -10,7 +10,7 @@ import typer
 from farfield.cli import show
 from farfield.cli.options import Json
 
-FAMILIES = ("measures", "fusions")
+FAMILIES = ("measures", "fusions", "indicators", "retrievers", "shifts", "encoders")
 
 
 def list_(

@@ -15,6 +15,7 @@ from farfield.io.reading import (
     read_qrels,
     read_queries,
     read_run,
+    read_texts,
 )
 from farfield.io.writing import FORMATS, write, write_collection
 
@@ -28,6 +29,7 @@ __all__ = [
     "read_qrels",
     "read_queries",
     "read_run",
+    "read_texts",
     "write",
     "write_collection",
 ]

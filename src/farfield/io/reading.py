@@ -37,6 +37,7 @@ __all__ = [
     "read_qrels",
     "read_queries",
     "read_run",
+    "read_texts",
 ]
 
 T = TypeVar("T", bound=Table)
@@ -74,6 +75,30 @@ def read_corpus(path: PathLike) -> Corpus:
         return irds.corpus(str(path))
     folder = Path(path)
     return _read(beir.find(folder, "corpus.jsonl") if folder.is_dir() else path, Corpus, Corpus)
+
+
+def read_texts(path: PathLike) -> pl.DataFrame:
+    """Read rows of doc_id and text, of which a document may have several; formats as for a corpus.
+
+    A text may be a list of texts.
+    """
+    content = load(path)
+    frame, where = _rows(content, Corpus)
+    missing = [name for name in Corpus.columns if name not in frame.columns]
+    if missing:
+        found = ", ".join(frame.columns)
+        raise content.error(f"no column {missing[0]!r}. Found {found}; expected doc_id and text.")
+    frame = frame.select("doc_id", "text")
+    if isinstance(frame["text"].dtype, pl.List):
+        frame = frame.explode("text")
+    try:
+        frame = Corpus._conform(frame)
+        Corpus._check_values(frame)
+    except TableError as error:
+        raise content.table_error(error, where) from None
+    if not len(frame):
+        raise content.error("there are no rows in it. Expected at least one.")
+    return frame
 
 
 def read_collection(path: PathLike) -> Collection:

@@ -21,6 +21,7 @@ __all__ = ["FINDERS", "Finder", "entity_overlap", "finder"]
 #: Texts in, a list of entities for each out.
 Finder = Callable[[pl.Series], pl.Series]
 
+
 def terms(texts: pl.Series, *, commonest: float = 0.02) -> pl.Series:
     """Content words: no stop words, and in no more than a share of all texts."""
     found = words(texts)

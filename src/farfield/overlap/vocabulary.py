@@ -2,7 +2,8 @@
 
 The value grows with the size of the sets, for one and the same pair of populations, so numbers from
 sets of different sizes cannot be compared. :func:`vocabulary_overlap` therefore draws samples of
-equal size, repeats the draw, and gives the similarity of two samples of one set as a ceiling.
+equal size, repeats the draw, and gives the similarity of two samples of one set as a ceiling. The
+indicator ``jaccard`` does the work.
 """
 
 from __future__ import annotations
@@ -10,25 +11,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from farfield.errors import InputError
+from farfield.indicators.jaccard import jaccard
+from farfield.similarity.vocabulary import jaccard_of_counts, words_of
+from farfield.similarity.vocabulary import jaccard_of_texts as weighted_jaccard
 
 __all__ = ["VocabularyOverlap", "vocabulary_overlap", "weighted_jaccard"]
-
-
-def weighted_jaccard(one: pl.Series, other: pl.Series) -> float:
-    """Sum of the smaller over the sum of the larger relative word frequencies.
-
-    Words are what stands between blanks, in lower case, as in the code of Lupart et al. 2023: no
-    stop words are left out, nothing is stemmed, punctuation stays.
-    """
-    shares = [_shares(texts) for texts in (one, other)]
-    both = shares[0].join(shares[1], on="word", how="inner", suffix="_other")
-    common = float(both.select(pl.min_horizontal("share", "share_other")).sum().item() or 0.0)
-    # Both sides sum to 1, so the larger ones sum to 2 less what is common.
-    return common / (2.0 - common)
 
 
 @dataclass(frozen=True)
@@ -58,40 +47,16 @@ def vocabulary_overlap(
     train: pl.Series, test: pl.Series, *, size: int | None = None, draws: int = 10, seed: int = 0
 ) -> VocabularyOverlap:
     """Compare the words of two sets by samples of ``size`` queries (half of the smaller set)."""
-    largest = min(len(train), len(test)) // 2
-    size = largest if size is None else size
-    if not 1 <= size <= largest:
-        raise InputError(
-            f"samples of {size:,} queries were asked for. Two of them must fit into the smaller "
-            f"set: expected 1 to {largest:,}."
-        )
-    rng = np.random.default_rng(seed)
-    found, ceiling = [], []
-    for _ in range(draws):
-        pairs = [_two_samples(texts, size, rng) for texts in (train, test)]
-        found.append(weighted_jaccard(pairs[0][0], pairs[1][0]))
-        ceiling.append(np.mean([weighted_jaccard(*pair) for pair in pairs]))
-    mean, top = float(np.mean(found)), float(np.mean(ceiling))
+    indicator = jaccard(size=size, draws=draws)
+    one, other = words_of([train, test])
+    found = indicator.sample(one, other, seed=seed)
+    mean, top = (float(found[name].mean()) for name in ("sampled", "ceiling"))
     return VocabularyOverlap(
         jaccard=mean,
-        sd=float(np.std(found, ddof=1)) if draws > 1 else 0.0,
+        sd=float(found["sampled"].std(ddof=1)),
         ceiling=top,
         ratio=mean / top if top else 0.0,
-        size=size,
+        size=indicator.sample_size(one, other),
         draws=draws,
-        whole=weighted_jaccard(train, test),
+        whole=jaccard_of_counts(one.counts(), other.counts()),
     )
-
-
-def _two_samples(
-    texts: pl.Series, size: int, rng: np.random.Generator
-) -> tuple[pl.Series, pl.Series]:
-    """Two samples without a common member."""
-    rows = rng.choice(len(texts), 2 * size, replace=False)
-    return texts.gather(rows[:size]), texts.gather(rows[size:])
-
-
-def _shares(texts: pl.Series) -> pl.DataFrame:
-    words = texts.str.to_lowercase().str.extract_all(r"\S+").explode().drop_nulls()
-    counts = words.alias("word").value_counts()
-    return counts.select("word", (pl.col("count") / pl.col("count").sum()).alias("share"))

@@ -8,7 +8,7 @@ products; large ones with a compiled loop over posting lists, which gives the sa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,8 @@ import polars as pl
 
 from farfield.errors import InputError, did_you_mean
 from farfield.similarity.terms import gram_sets, rarity, word_counts
+from farfield.similarity.vectors import top_k
 from farfield.tables import Queries
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["METHODS", "nearest", "nearest_by_vectors"]
 
@@ -62,14 +60,12 @@ def nearest_by_vectors(
     k: int = 10,
 ) -> pl.DataFrame:
     """The same by the inner product of vectors (the cosine, if they have length 1)."""
-    import faiss
-
-    order = train_ids.arg_sort().to_numpy()
-    index = faiss.IndexFlatIP(train.shape[1])
-    index.add(np.ascontiguousarray(train[order], dtype=np.float32))
-    scores, rows = index.search(np.ascontiguousarray(test, dtype=np.float32), min(k, len(order)))
-    best = (rows.astype(np.int64), scores.astype(np.float64))
-    return _listed(test_ids, train_ids.gather(order), best, positive=False)
+    order = train_ids.arg_sort().to_numpy()  # equals by their id
+    if (order[1:] < order[:-1]).any():
+        train_ids, train = train_ids.gather(order), train[order]
+    rows, scores = top_k(test, train, k)
+    best = (rows, scores.astype(np.float64))
+    return _listed(test_ids, train_ids, best, positive=False)
 
 
 def _listed(
