@@ -246,9 +246,8 @@ def compare(folder: Path, number: int, repeat: int) -> None:
             value = times[column] / (1e6 if column == "size" else 1)
             cells += f"{value:14.2f}{times[column] / own[column]:7.2f}"
         print(f"{name:20}{cells}{times['peak']:10.0f}")
-    print(
-        f"opened in {own['open'] * 1000:.1f} ms; the very first search took {ever['first search']:.1f} s"
-    )
+    first = ever["first search"]
+    print(f"opened in {own['open'] * 1000:.1f} ms; the very first search took {first:.1f} s")
 
 
 def growth(folder: Path, largest: int) -> None:

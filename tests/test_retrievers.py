@@ -221,6 +221,29 @@ def test_rm3_in_anserinis_form_by_hand():
     assert found == pytest.approx(expected, rel=1e-13)
 
 
+def test_rm3_with_all_or_nothing_of_the_query():
+    base = bm25(**PLAIN)
+    own = search(base, ASKED, LARGE)
+    assert weights_of(rm3(base=base, weight=1.0), ASKED, LARGE) == [{"x": 1.0}]
+    assert search(rm3(base=base, weight=1.0), ASKED, LARGE) == own
+    none = weights_of(rm3(base=base, weight=0.0, terms=1), ASKED, LARGE)
+    assert none == [{"x": 1.0}]  # the one term that is most probable
+    queries = Queries({"query_id": ["q"], "text": ["w"]})  # only e02 has it
+    none = weights_of(rm3(base=base, weight=0.0), queries, LARGE)[0]
+    assert set(none) == {"x", "z"}
+    assert sum(none.values()) == pytest.approx(1.0)
+
+
+def test_rm3_over_negative_scores():
+    # g is in nearly all documents: with Terrier's rarity all scores are below 0.
+    base = bm25(variant="terrier", **PLAIN)
+    queries = Queries({"query_id": ["q"], "text": ["g"]})
+    assert max(search(base, queries, LARGE).values()) < 0
+    for form in ("terrier", "anserini"):
+        found = weights_of(rm3(base=base, form=form), queries, LARGE)[0]
+        assert all(np.isfinite(weight) and weight > 0 for weight in found.values())
+
+
 def test_queries_that_find_nothing_stay_as_they_are():
     queries = Queries({"query_id": ["a", "b", "c"], "text": ["unicorn", "", "cat"]})
     for retriever in (

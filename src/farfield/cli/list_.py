@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from typing import Annotated, Any
 
 import typer
 
 from farfield.cli import show
 from farfield.cli.options import Json
+from farfield.spec import Member
 
 FAMILIES = ("measures", "fusions", "indicators", "retrievers", "shifts", "encoders")
 
@@ -49,18 +50,22 @@ def list_(
 
 
 def _describe(kind: type[Any]) -> dict[str, Any]:
-    options = {
-        field.name: None if field.default is MISSING else field.default for field in fields(kind)
-    }
-    required = [field.name for field in fields(kind) if field.default is MISSING]
+    own = sorted(fields(kind), key=lambda field: field.name not in kind.__annotations__)
+    defaults = {field.name: _default(field) for field in own}
     summary = " ".join((kind.__doc__ or "").strip().split("\n\n")[0].split())
     return {
         "name": kind.__name__,
-        "summary": summary,
-        "options": options,
-        "required": required,
+        "summary": summary.replace("``", ""),
+        "options": {name: None if v is MISSING else v for name, v in defaults.items()},
+        "required": [name for name, value in defaults.items() if value is MISSING],
         "aliases": list(kind.aliases),
     }
+
+
+def _default(field: Field[Any]) -> Any:
+    """The default as it is printed: a member by its spec."""
+    value = field.default if field.default_factory is MISSING else field.default_factory()
+    return str(value) if isinstance(value, Member) else value
 
 
 def _options(member: dict[str, Any]) -> str:
@@ -68,6 +73,8 @@ def _options(member: dict[str, Any]) -> str:
     for name, default in member["options"].items():
         if name == "cutoff":
             continue
-        written.append(name if name in member["required"] else f"{name}={default!r}")
+        shown = list(default) if isinstance(default, tuple) else default
+        shown = shown if str(shown).endswith(")") else repr(shown)  # a member by its spec
+        written.append(name if name in member["required"] else f"{name}={shown}")
     cutoff = " @k" if "cutoff" in member["required"] else " [@k]"
     return ", ".join(written) + (cutoff if "cutoff" in member["options"] else "")

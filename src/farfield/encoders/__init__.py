@@ -9,7 +9,7 @@ from __future__ import annotations
 from farfield.encoders.base import Encoder
 from farfield.registry import Family
 
-__all__ = ["Encoder", "add", "get", "names", "parse"]
+__all__ = ["Encoder", "add", "default", "get", "names", "parse"]
 
 family: Family[Encoder] = Family("encoders", Encoder)
 
@@ -17,3 +17,8 @@ add = family.add
 get = family.get
 names = family.names
 parse = family.parse
+
+
+def default() -> Encoder:
+    """The encoder that is taken unless another is asked for: it needs no download."""
+    return parse("lsa()")

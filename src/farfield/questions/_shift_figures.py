@@ -102,7 +102,7 @@ def positions(vectors: Floats, method: str, seed: int) -> tuple[npt.NDArray[np.f
 
 
 def _labels(dealt: Dealt, fold: str | None) -> tuple[Ints, list[str], str]:
-    """A number for every query (-1: not on the map), the names of the numbers, and what they are."""
+    """A number for every query (-1: not on the map), their names, and what they stand for."""
     if fold is None and dealt.groups is not None:
         return dealt.groups.of, [f"group {name}" for name in dealt.groups.names], "group"
     known = {one.name: one for one in dealt.folds}

@@ -90,7 +90,8 @@ class Feedback(Around):
         if not parts:
             return asked
         query, term, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Weighted.of(query, term, weight, len(asked))
+        some = weight != 0  # a term without weight would find documents that score nothing
+        return Weighted.of(query[some], term[some], weight[some], len(asked))
 
 
 def _look(index: SparseIndex, docs: npt.NDArray[np.uint32], scores: Floats, of_query: Ints) -> Seen:

@@ -71,9 +71,10 @@ class rm3(Feedback):
             seen = seen.keep(_anserini_terms(seen))
             seen = seen.keep(leading(seen.document, seen.count, seen.term, number))
             sums = np.bincount(seen.document, seen.count, minlength=len(seen.scores))
-            shares = seen.count / sums[seen.document] * seen.scores[seen.document]
+            scores = np.maximum(seen.scores, 0.0)  # those of Terrier's BM25 may be negative
+            shares = seen.count / sums[seen.document] * scores[seen.document]
         model = Weighted.of(seen.query, seen.term, shares, len(asked))
-        kept = leading(model.query, model.weights, model.terms, number)
+        kept = leading(model.query, model.weights, model.terms, number) & (model.weights > 0)
         query, term, weight = model.query[kept], model.terms[kept], model.weights[kept]
         total = np.bincount(query, weight, minlength=len(asked))
         feedback = (1.0 - share) * weight / total[query]

@@ -231,4 +231,5 @@ def _known_texts(texts: pl.Series, is_test: Bools) -> Bools:
     """Which training queries have the text of a test query?"""
     keys = _text_keys(texts)
     tested = keys.filter(pl.Series(is_test)).unique()
-    return ~is_test & keys.is_in(tested.implode()).to_numpy()
+    found: Bools = ~is_test & keys.is_in(tested.implode()).to_numpy()
+    return found

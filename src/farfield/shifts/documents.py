@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from farfield.encoders import Encoder, parse
+from farfield.encoders import Encoder, default
 from farfield.errors import InputError, SpecError, did_you_mean
 from farfield.shifts._clusters import clustered
 from farfield.shifts.base import Dealt, Fold, Grouped, Groups, Pool, counted
@@ -29,7 +29,7 @@ class documents(Grouped):
 
     by: str | None = None
     clusters: int = 5
-    encoder: Encoder = parse("lsa()")
+    encoder: Encoder = field(default_factory=default)
 
     def __post_init__(self) -> None:
         if self.clusters < 2:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from farfield.encoders import Encoder, parse
+from farfield.encoders import Encoder, default
 from farfield.errors import InputError, SpecError
 from farfield.shifts.base import Dealt, Fold, Pool, Shift, counted
 
@@ -29,7 +29,7 @@ class restrain(Shift):
     """
 
     size: int | None = None
-    encoder: Encoder = parse("lsa()")
+    encoder: Encoder = field(default_factory=default)
     match: Literal["queries", "judgements"] = "queries"
 
     def __post_init__(self) -> None:
@@ -85,8 +85,8 @@ class restrain(Shift):
         if not 1 <= size <= total // 2:
             raise InputError(
                 f"{self}: two training sets of {size:,} {self.match} were asked for, and "
-                f"{pool.collection.name} has {total:,} to train on. Expected at most {total // 2:,}, "
-                "so that they have no query in common."
+                f"{pool.collection.name} has {total:,} to train on. Expected at most "
+                f"{total // 2:,}, so that they have no query in common."
             )
         near = int(np.searchsorted(np.cumsum(weights), size, side="right"))
         far = len(weights) - int(np.searchsorted(np.cumsum(weights[::-1]), size, side="right"))

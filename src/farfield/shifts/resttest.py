@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from farfield.encoders import Encoder, parse
+from farfield.encoders import Encoder, default
 from farfield.errors import SpecError
 from farfield.shifts._clusters import clustered
 from farfield.shifts.base import Grouped, Groups, Pool
@@ -24,7 +24,7 @@ class resttest(Grouped):
     """
 
     buckets: int = 5
-    encoder: Encoder = parse("lsa()")
+    encoder: Encoder = field(default_factory=default)
 
     def __post_init__(self) -> None:
         if self.buckets < 2:

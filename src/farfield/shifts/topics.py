@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from farfield.encoders import Encoder, parse
+from farfield.encoders import Encoder, default
 from farfield.errors import InputError, SpecError
 from farfield.shifts._clusters import clustered
 from farfield.shifts.base import Grouped, Groups, Pool
@@ -34,7 +34,7 @@ class topics(Grouped):
     clusters: int = 100
     groups: int = 5
     size: int | None = None
-    encoder: Encoder = parse("lsa()")
+    encoder: Encoder = field(default_factory=default)
 
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= self.clusters:

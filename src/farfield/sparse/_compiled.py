@@ -94,7 +94,7 @@ def _guess(sums, documents, wanted, scratch):  # type: ignore[no-untyped-def]
         return -np.inf
     for i in range(some):
         scratch[i] = sums[i * _SAMPLE]
-    guess = _between(scratch, some, rank, rank + rank // 2, 0.0)
+    guess = _between(scratch, some, rank, rank + rank // 8, 0.0)
     return guess if _above(sums, len(sums), guess) >= wanted else -np.inf
 
 
@@ -118,6 +118,8 @@ def _take(  # type: ignore[no-untyped-def]
             scores[count] = sums[doc]
             docs[count] = first + doc
             count += sums[doc] > enough and (positive or seen[doc] == 1)
+    if count > 2 * wanted:  # a higher bar for the next block is worth it
+        count, least = _choose(docs[:count], scores[:count], wanted, scratch)
     return count, least
 
 
@@ -127,9 +129,9 @@ def _choose(docs, scores, wanted, scratch):  # type: ignore[no-untyped-def]
 
     Return how many they are, and a score that all others, also those to come, have to be above.
     """
-    size = len(scores)
-    least = _between(scores, size, wanted, 2 * wanted, scores.min())
-    if wanted <= _above(scores, size, least) <= 2 * wanted:
+    size, most = len(scores), wanted + wanted // 4
+    least = _between(scores, size, wanted, most, scores.min())
+    if wanted <= _above(scores, size, least) <= most:
         kept = 0
         for i in range(size):  # without a branch
             score = scores[i]

@@ -33,8 +33,8 @@ Floats = npt.NDArray[np.float64]
 # Postings to add up from which the compiled loop pays; ten times as many, if it has yet to be
 # compiled, which takes some seconds once.
 MANY = 50_000_000
-# Queries that a thread takes at a time.
-_SHARE = 32
+# Queries that a thread takes at a time: a share of all for each, so that none waits long.
+_SHARES = 4
 # Of so many documents one is looked at to guess how high the best score.
 SAMPLE = 16
 # Room for candidates, as many times what is asked for.
@@ -97,10 +97,12 @@ def best_documents(
     best = Best.none(len(asked), k)
     add = _adder(index, asked)
     terms, place = np.unique(asked.terms, return_inverse=True)
-    shares = [(at, min(at + _SHARE, len(asked))) for at in range(0, len(asked), _SHARE)]
+    cores = os.cpu_count() or 1
+    step = max(8, -(-len(asked) // (_SHARES * cores)))
+    shares = [(at, min(at + step, len(asked))) for at in range(0, len(asked), step)]
     compiled = add is not _add
     prepare = partial(_worth, index, asked, terms, place, weighting, compiled)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+    with ThreadPoolExecutor(cores) as threads:
         waiting = threads.submit(prepare, index.blocks[0])
         for number in range(len(index.blocks)):
             worth = waiting.result()
@@ -141,7 +143,8 @@ def _worth(
     """What a block has for the terms that queries ask for."""
     if compiled and weighting.as_stored:  # nothing to work out, so nothing to copy
         there, number = block.find(terms)
-        begins, docs, values = block.postings[1:]
+        starting, docs, values = block.postings[1:]
+        begins = starting.astype(np.int64)
     else:
         there, begins, docs, weights = block.of_terms(terms)
         number = np.arange(len(there))
@@ -163,7 +166,7 @@ def _worth(
         starts,
         listed[kept],
         weight,
-        begins.astype(np.int64, copy=False),
+        begins,
         docs,
         values,
         positive,
