@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         write,
         write_collection,
     )
+    from farfield.questions.align import Alignment, align, scores_of
     from farfield.questions.audit import Audit, audit
     from farfield.questions.compare import Comparison, compare
     from farfield.questions.complement import Complement, complement
@@ -66,6 +67,7 @@ _HOMES = {
         "write",
         "write_collection",
     ],
+    "questions.align": ["Alignment", "align", "scores_of"],
     "questions.compare": ["Comparison", "compare"],
     "questions.complement": ["Complement", "complement"],
     "questions.coverage": ["Coverage", "coverage"],
@@ -101,6 +103,7 @@ _MODULES = [
 ]
 
 __all__ = [
+    "Alignment",
     "Allocation",
     "Audit",
     "Card",
@@ -130,6 +133,7 @@ __all__ = [
     "SpecError",
     "TableError",
     "Tuning",
+    "align",
     "analysis",
     "audit",
     "compare",
@@ -158,6 +162,7 @@ __all__ = [
     "read_run",
     "registry",
     "retrievers",
+    "scores_of",
     "search",
     "shift",
     "shifts",

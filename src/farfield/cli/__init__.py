@@ -10,6 +10,7 @@ import warnings
 import typer
 
 from farfield.cli import (
+    align,
     audit,
     compare,
     complement,
@@ -47,6 +48,7 @@ app.command()(diagnose.diagnose)
 app.command()(coverage.coverage)
 app.command()(shift.shift)
 app.command()(distance.distance)
+app.command()(align.align)
 app.command()(fuse.fuse)
 app.command()(complement.complement)
 app.command()(index.index)

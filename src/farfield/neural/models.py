@@ -38,8 +38,13 @@ _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 def device_of(device: str = "auto") -> str:
-    """Return the device to work on: ``auto`` is the GPU if there is one, else the CPU."""
+    """Return the device to work on: ``auto`` is the GPU if there is one, else the CPU.
+
+    The environment variable FARFIELD_DEVICE says what ``auto`` is instead.
+    """
     torch = _library("torch", f"the device {device}")
+    if device == "auto":
+        device = os.environ.get("FARFIELD_DEVICE") or device
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

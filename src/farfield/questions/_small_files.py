@@ -13,7 +13,7 @@ from farfield.io.files import load
 from farfield.io.form import renamed
 from farfield.io.records import read_delimited, read_json, read_jsonl, read_parquet
 
-__all__ = ["read_pairs"]
+__all__ = ["read_pairs", "read_rows"]
 
 
 def read_pairs(path: str | os.PathLike[str], key: str, *values: str) -> dict[str, str]:
@@ -45,6 +45,17 @@ def read_pairs(path: str | os.PathLike[str], key: str, *values: str) -> dict[str
     if len(twice):
         raise FileError(path, f"{key} {twice[key][0]!r} is there twice. Keep one of the rows.")
     return dict(texts.iter_rows())
+
+
+def read_rows(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Read a table with any columns: csv or tsv with a header, jsonl or parquet."""
+    content = load(path)
+    if content.data[:4] == b"PAR1":
+        return read_parquet(content)
+    first = content.first_line()
+    if first.lstrip()[:1] == b"{":
+        return read_jsonl(content)
+    return read_delimited(content, "\t" if b"\t" in first else ",")
 
 
 def _read(path: str | os.PathLike[str], key: str, value: str) -> pl.DataFrame:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -37,6 +39,8 @@ class Index:
     """Documents, ready to be searched."""
 
     retriever: Retriever
+    #: What the last search has to say about itself, for reports.
+    report: Mapping[str, Any] = MappingProxyType({})
 
     def __len__(self) -> int:
         """Return the number of documents."""

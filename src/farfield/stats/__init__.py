@@ -28,6 +28,11 @@ Inside, imports go one way: ``frames`` uses ``pivot``, ``significance``, ``effec
 from __future__ import annotations
 
 from farfield.stats.agreement import Agreement, agreement, correlation_tests
+from farfield.stats.association import (
+    RANK_CORRELATIONS,
+    compare_rank_correlations,
+    rank_correlations,
+)
 from farfield.stats.bootstrap import METHODS, Estimate, difference, differences, mean, means
 from farfield.stats.effects import detectable_difference, effect_size
 from farfield.stats.frames import contrasts, summarise
@@ -48,6 +53,7 @@ __all__ = [
     "CORRECTIONS",
     "METHODS",
     "PAIRED_TESTS",
+    "RANK_CORRELATIONS",
     "TWO_SAMPLE_TESTS",
     "Agreement",
     "Estimate",
@@ -56,6 +62,7 @@ __all__ = [
     "Test",
     "adjust",
     "agreement",
+    "compare_rank_correlations",
     "contrasts",
     "correlation_tests",
     "detectable_difference",
@@ -65,6 +72,7 @@ __all__ = [
     "mean",
     "means",
     "paired_test",
+    "rank_correlations",
     "rank_intervals",
     "ratios",
     "summarise",

@@ -1,0 +1,272 @@
+"""A vector for every token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from farfield import neural
+from farfield.errors import SpecError
+from farfield.neural import TokenVectors
+from farfield.neural.encoding import CHUNK
+from farfield.neural.models import Kind
+from farfield.neural.vectors import ragged_rows, starts_of
+from farfield.progress import counting
+from farfield.retrievers import _neural_nearby as nearby
+from farfield.retrievers._neural import (
+    Asking,
+    Ints,
+    Modelled,
+    Passages,
+    Ranked,
+    check_windows,
+    open_array,
+    open_strings,
+    ranked,
+    share_kept,
+    write_array,
+    write_strings,
+)
+from farfield.retrievers.base import UNFINISHED, Index, Manifest, Retriever, run_of
+from farfield.tables import Corpus, Queries, Run
+
+__all__ = ["colbert"]
+
+_SMALL = 2_000_000  # token vectors up to which every document is scored
+_TOGETHER = 1_024  # queries that are searched together, exactly
+_CANDIDATES_TOGETHER = 16  # and by candidates: the tokens of all of theirs are held at once
+_RECALL, _SAMPLE = 100, 25  # at which, and on how many pretended queries, recall is measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class colbert(Modelled):
+    """A MultiVectorEncoder: each token of a query takes its best token in a document (MaxSim).
+
+    ``search='exact'`` scores every document. ``'candidates'`` finds, for each token of the query,
+    the ``near`` tokens of documents that seem nearest (faiss, lists of 8-bit codes, of which
+    ``probes`` are looked at) and scores exactly the documents that have them; how many of the exact
+    results this keeps is measured and noted in the index. ``'auto'`` is exact up to two million
+    tokens. ``window`` and ``stride`` split documents as in dense.
+
+    Relations: dense has one vector for a text, rerank reads query and document together.
+    """
+
+    model: str
+    search: Literal["auto", "exact", "candidates"] = "auto"
+    near: int = 1000
+    probes: int | None = None
+    window: int | None = None
+    stride: int | None = None
+
+    def __post_init__(self) -> None:
+        check_windows(self.window, self.stride)
+        for name in ("near", "probes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SpecError(f"{name} is {value}, expected 1, 2, 3 …")
+
+    @property
+    def kind(self) -> Kind:
+        """A MultiVectorEncoder."""
+        return "multi"
+
+    @property
+    def content(self) -> str:
+        """Vectors of tokens, and how they are found."""
+        stride = "" if self.stride is None else f", stride={self.stride}"
+        split = "" if self.window is None else f", window={self.window}{stride}"
+        return f"tokens({self.model!r}{split}, {self.search})"
+
+    def _index(self, corpus: Corpus, folder: Path | None) -> Index:
+        passages = Passages(corpus, self.window, self.stride)
+        if folder is None:
+            texts = list(passages)
+            half = {"task": "document", "dtype": np.float16}
+            shards = [neural.encode_multi(self.network, texts, **half)]  # type: ignore[arg-type]
+            tokens = Tokens(shards, len(texts))
+        else:
+            write_strings(folder / "documents.arrow", passages.documents.to_frame())
+            write_array(folder / "owner.npy", passages.owner)
+            stored = neural.encode_to(folder / "tokens", self.network, passages, task="document")
+            tokens = Tokens(cast(list[TokenVectors], list(stored.shards())), CHUNK)
+        given = (passages.documents, passages.owner, tokens, self.network_fingerprint)
+        made = ColbertIndex(self, *given)
+        if self.search == "candidates" or (self.search == "auto" and tokens.count > _SMALL):
+            pieces = tokens.vectors
+            made.nearby = nearby.build("ivfpq", tokens.count, pieces, tokens.dimensions)
+            made.recall = made.recall_of(passages.pretended()[:_SAMPLE])
+            if folder is not None:
+                nearby.write(made.nearby, folder / "nearby.faiss", folder / UNFINISHED)
+        return made
+
+    def _open(self, folder: Path) -> Index:
+        stored = neural.open_stored(folder / "tokens")
+        made = ColbertIndex(
+            self,
+            open_strings(folder / "documents.arrow")["doc_id"],
+            open_array(folder / "owner.npy"),
+            Tokens(cast(list[TokenVectors], list(stored.shards())), CHUNK),
+            str(stored.manifest["model"]),
+        )
+        if (folder / "nearby.faiss").exists():
+            made.nearby = nearby.open_nearby(folder / "nearby.faiss")
+            made.recall = Manifest.read(folder).sizes.get(f"recall_at_{_RECALL}")
+        return made
+
+
+class Tokens:
+    """Token vectors of passages in shards of ``size`` passages; the last may have fewer."""
+
+    def __init__(self, shards: list[TokenVectors], size: int) -> None:
+        self.shards, self._size = shards, size
+        self.dimensions = int(shards[0].vectors.shape[1])
+        self.lengths = np.concatenate([shard.lengths for shard in shards])
+        self.count = int(self.lengths.sum())
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where the tokens of each passage start among all."""
+        return starts_of(self.lengths)
+
+    def vectors(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield all vectors, shard by shard."""
+        for shard in self.shards:
+            yield shard.vectors
+
+    def take(self, passages: Ints) -> TokenVectors:
+        """Return some passages, whose numbers ascend."""
+        found = [np.zeros((0, self.dimensions), self.shards[0].vectors.dtype)]
+        for number in np.unique(passages // self._size):
+            shard = self.shards[number]
+            here = passages[passages // self._size == number] - number * self._size
+            rows = ragged_rows(shard.starts[here], shard.lengths[here])
+            found.append(shard.vectors[rows])
+        return TokenVectors(np.concatenate(found), starts_of(self.lengths[passages]))
+
+
+class ColbertIndex(Index):
+    """Passages as vectors of their tokens; ``recall`` is that of candidates, if they are used."""
+
+    retriever: colbert
+
+    def __init__(
+        self, retriever: colbert, doc_ids: pl.Series, owner: Ints, tokens: Tokens, fingerprint: str
+    ) -> None:
+        self.retriever, self.doc_ids, self.owner = retriever, doc_ids, owner
+        self.tokens, self.fingerprint = tokens, fingerprint
+        self.nearby: Any = None
+        self.recall: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Documents, passages, tokens, dimensions, and what candidates keep of an exact search."""
+        found: dict[str, Any] = {
+            "documents": len(self),
+            "passages": len(self.owner),
+            "tokens": self.tokens.count,
+            "dimensions": self.tokens.dimensions,
+        }
+        return found if self.recall is None else {**found, f"recall_at_{_RECALL}": self.recall}
+
+    def recall_of(self, texts: list[str], k: int = _RECALL) -> float:
+        """What share of the exact best ``k`` documents of these queries is found."""
+        asked = self._encoded(texts)
+        return share_kept(self._exact(asked, k), self._found(asked, k))
+
+    def _using(self, retriever: Retriever) -> ColbertIndex:
+        assert isinstance(retriever, colbert)  # it has the same content
+        other = ColbertIndex(retriever, self.doc_ids, self.owner, self.tokens, self.fingerprint)
+        other.nearby, other.recall = self.nearby, self.recall
+        return other
+
+    def _search(self, queries: Queries, k: int, name: str) -> Run:
+        self.retriever.check_model(self.fingerprint)
+        asking = Asking.of(queries)
+        best = self._found(self._encoded(asking.texts), k)
+        if self.recall is not None:
+            self.report = {f"recall_at_{_RECALL}": self.recall}
+        doc_ids = self.doc_ids.gather(best.docs)
+        return run_of(queries, asking.spread(best.bounds), doc_ids, best.scores, name)
+
+    def _encoded(self, texts: list[str]) -> TokenVectors:
+        return neural.encode_multi(self.retriever.network, texts, task="query")
+
+    def _found(self, asked: TokenVectors, k: int) -> Ranked:
+        return self._exact(asked, k) if self.nearby is None else self._by_candidates(asked, k)
+
+    def _exact(self, asked: TokenVectors, k: int) -> Ranked:
+        """Score all; look further where the last place is shared, or documents have many passages.
+
+        Scores do not depend on how many are asked for, as all are computed either way.
+        """
+        parts = []
+        passages = len(self.owner)
+        with counting(len(asked), "searching") as count:
+            for first in range(0, len(asked), _TOGETHER):
+                open_ = np.arange(first, min(first + _TOGETHER, len(asked)))
+                wanted = min(passages, k + 16)
+                while len(open_):
+                    some = _some(asked, open_)
+                    scores, found = neural.search_multi(some, iter(self.tokens.shards), wanted)
+                    best = ranked(
+                        np.repeat(np.arange(len(open_)), found.shape[1]),
+                        self.owner[found.ravel()],
+                        scores.ravel(),
+                        k,
+                        len(open_),
+                    )
+                    counts = np.diff(best.bounds)
+                    last = np.full(len(open_), -np.inf)
+                    last[counts > 0] = best.scores[best.bounds[1:][counts > 0] - 1]
+                    settled = (counts >= k) & (scores[:, -1] < last) | (wanted == passages)
+                    kept = np.repeat(settled, counts)
+                    query = np.repeat(open_, counts)[kept]
+                    parts.append((query, best.docs[kept], best.scores[kept]))
+                    count(int(settled.sum()))
+                    open_, wanted = open_[~settled], min(passages, 4 * wanted)
+        return _joined(parts, k, len(asked))
+
+    def _by_candidates(self, asked: TokenVectors, k: int) -> Ranked:
+        """Score the documents that have a token near one of the query."""
+        retriever, parts = self.retriever, []
+        with counting(len(asked), "searching") as count:
+            for first in range(0, len(asked), _CANDIDATES_TOGETHER):
+                numbers = np.arange(first, min(first + _CANDIDATES_TOGETHER, len(asked)))
+                some = _some(asked, numbers)
+                vectors = np.ascontiguousarray(some.vectors, dtype=np.float32)
+                near = nearby.candidates(self.nearby, vectors, retriever.near, retriever.probes)
+                query = np.repeat(np.arange(len(some)), some.lengths)[:, None]
+                query = np.broadcast_to(query, near.shape)[near >= 0]
+                token = near[near >= 0]
+                passage = np.searchsorted(self.tokens.starts, token, side="right") - 1
+                width = len(self.owner)
+                query, passage = np.divmod(np.unique(query * width + passage), width)
+                used, which = np.unique(passage, return_inverse=True)
+                pairs = np.stack([query, which], axis=1)
+                scores = neural.maxsim(some, self.tokens.take(used), pairs)
+                parts.append((numbers[query], self.owner[passage], scores.astype(np.float64)))
+                count(len(numbers))
+        return _joined(parts, k, len(asked))
+
+
+def _some(vectors: TokenVectors, numbers: Ints) -> TokenVectors:
+    """Some of the texts."""
+    counts = vectors.lengths[numbers]
+    rows = ragged_rows(vectors.starts[numbers], counts)
+    return TokenVectors(vectors.vectors[rows], starts_of(counts))
+
+
+def _joined(parts: list[tuple[Any, Any, Any]], k: int, queries: int) -> Ranked:
+    empty = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    query, doc, score = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
+    return ranked(query, doc, score, k, queries)
