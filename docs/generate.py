@@ -16,6 +16,7 @@ COMMANDS = [
     "coverage",
     "shift",
     "distance",
+    "nearfar",
     "align",
     "fuse",
     "complement",

@@ -318,6 +318,20 @@ def test_an_index_with_expansions_opens_without_the_file(tmp_path):
         retriever.index(CORPUS, tmp_path / "other")
 
 
+def test_expansions_of_other_documents_are_noticed(tmp_path):
+    file = tmp_path / "more.tsv"
+    file.write_text("d5\tunicorn\nd99\thorse\n")
+    retriever = rm3(base=expand(base=bm25(), file=str(file)))
+    with pytest.warns(ff.FarfieldWarning, match="1 of 2 documents are not among.*'d99'"):
+        retriever.index(CORPUS)
+    file.write_text("e5\tunicorn\n")
+    with pytest.raises(InputError, match="none of its 1 documents"):
+        retriever.index(CORPUS)
+    file.write_text('{"doc_id": "d1", "texts": "horse"}\n')
+    with pytest.raises(FileError, match="no column 'text'"):
+        retriever.index(CORPUS)
+
+
 # -- all of them --------------------------------------------------------------------------------
 
 SPECS = [
@@ -486,6 +500,15 @@ def test_tuning_refuses_what_it_cannot_do(world):
     strangers = Qrels({"query_id": ["?", "!"], "doc_id": ["a", "b"], "relevance": [1, 1]})
     with pytest.raises(InputError, match="none of the judged queries"):
         ff.tune_retriever("bm25()", world, world, strangers, folds=2)
+
+
+def test_progress_is_counted(monkeypatch, capsys):
+    from farfield import progress
+
+    monkeypatch.setattr(progress, "_shown", True)
+    run = bm25().index(CORPUS).search(QUERIES)
+    assert len(run)
+    assert capsys.readouterr().out == ""  # it goes to standard error
 
 
 # -- the command line ---------------------------------------------------------------------------

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from farfield.questions.distance import Distance, FoldDistances, distance, fold_distances
     from farfield.questions.evaluate import Evaluation, evaluate
     from farfield.questions.fuse import FusionReport, fuse, fuse_and_compare
+    from farfield.questions.nearfar import NearFar, near_far
     from farfield.questions.search import RetrieverTuning, index, search, tune_retriever
     from farfield.questions.shift import Shifted, shift
     from farfield.questions.tune import Tuning, tune
@@ -76,6 +77,7 @@ _HOMES = {
     "questions.evaluate": ["Evaluation", "evaluate"],
     "questions.fuse": ["FusionReport", "fuse", "fuse_and_compare"],
     "questions.search": ["RetrieverTuning", "index", "search", "tune_retriever"],
+    "questions.nearfar": ["NearFar", "near_far"],
     "questions.shift": ["Shifted", "shift"],
     "questions.tune": ["Tuning", "tune"],
     "tables": ["Allocation", "Corpus", "Partition", "PerQuery", "Qrels", "Queries", "Run"],
@@ -123,6 +125,7 @@ __all__ = [
     "FusionReport",
     "InputError",
     "MissingDependency",
+    "NearFar",
     "Partition",
     "PerQuery",
     "Qrels",
@@ -154,6 +157,7 @@ __all__ = [
     "io",
     "lab",
     "measures",
+    "near_far",
     "read",
     "read_collection",
     "read_corpus",

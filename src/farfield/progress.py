@@ -32,10 +32,13 @@ def track(items: Sequence[T], what: str) -> Iterator[T]:
 
 
 @contextmanager
-def counting(total: int, what: str) -> Iterator[Callable[[float], None]]:
-    """Give a function to call with how many more are done; a bar shows rate and time left."""
+def counting(total: int, what: str) -> Iterator[Callable[..., None]]:
+    """Give a function to call with how many more are done; a bar shows rate and time left.
+
+    A second argument takes the place of ``what``, to say how it goes.
+    """
     if not _shown or total < 2:
-        yield lambda _: None
+        yield lambda *_: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -65,4 +68,4 @@ def counting(total: int, what: str) -> Iterator[Callable[[float], None]]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done: bar.advance(task, done)
+        yield lambda done, now=None: bar.update(task, advance=done, description=now)

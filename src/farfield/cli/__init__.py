@@ -24,6 +24,7 @@ from farfield.cli import (
     index,
     lab,
     list_,
+    nearfar,
     search,
     shift,
 )
@@ -48,6 +49,7 @@ app.command()(diagnose.diagnose)
 app.command()(coverage.coverage)
 app.command()(shift.shift)
 app.command()(distance.distance)
+app.command()(nearfar.nearfar)
 app.command()(align.align)
 app.command()(fuse.fuse)
 app.command()(complement.complement)

@@ -26,12 +26,13 @@ from farfield.neural.tokens import (
     own_features,
     rounded,
     same_features,
+    sent,
     tokenised,
 )
 from farfield.neural.vectors import Ints, starts_of
 from farfield.progress import track
 
-__all__ = ["score_pairs"]
+__all__ = ["prepared_pairs", "score_pairs"]
 
 _TEXTS = 8_192  # tokenised at a time
 _PAIRS = 1 << 18  # scored at a time: what is on the device does not grow with their number
@@ -63,7 +64,7 @@ def score_pairs(
             check_text(given[number], number, what)
     budget = tokens_per_batch(model, tokens)
     scores = np.empty(len(numbers), dtype=np.float32)
-    made = _prepared(model, (queries, texts), used)
+    made = prepared_pairs(model, (queries, texts), used)
     for start in track(range(0, len(numbers), _PAIRS), "scoring"):
         chunk = made.chunk(numbers[start : start + _PAIRS])
         found = scores[start : start + _PAIRS]
@@ -106,7 +107,7 @@ def _checked(pairs: npt.ArrayLike, queries: int, texts: int) -> Ints:
     return numbers.astype(np.int64)
 
 
-def _prepared(
+def prepared_pairs(
     model: Any, given: tuple[Sequence[str], Sequence[str]], used: tuple[Ints, Ints]
 ) -> Any:
     """Tokenise what the pairs use; by the model itself where only it knows how pairs are made."""
@@ -237,8 +238,6 @@ class _PairChunk:
     """Pairs, cut to length."""
 
     def __init__(self, made_by: _TokenPairs, numbers: Ints, multiple: int | None) -> None:
-        import torch
-
         by, template = made_by, made_by.template
         one, two = by.sides
         first, second = template.kept(one.lengths[numbers[:, 0]], two.lengths[numbers[:, 1]])
@@ -255,8 +254,8 @@ class _PairChunk:
         ends = np.cumsum(sizes, axis=1)
         self._by, self.lengths = by, ends[:, 4]
         device = by.model.device
-        self._ends = torch.from_numpy(ends).to(device)
-        self._shifts = torch.from_numpy(sources - (ends - sizes)).to(device)
+        self._ends = sent(ends, device)
+        self._shifts = sent(sources - (ends - sizes), device)
         self._multiple = multiple or (8 if device.type == "cuda" else 1)
 
     def features(self, rows: Ints) -> dict[str, Any]:
@@ -265,7 +264,7 @@ class _PairChunk:
         by, template = self._by, self._by.template
         device = by.model.device
         width = rounded(int(self.lengths[rows].max()), self._multiple, template.longest)
-        at = torch.from_numpy(rows).to(device)
+        at = sent(rows, device)
         ends, shifts = self._ends[at], self._shifts[at]
         place = torch.arange(width, device=device).expand(len(rows), -1)
         if template.left:

@@ -35,6 +35,7 @@ __all__ = [
     "prepared",
     "rounded",
     "same_features",
+    "sent",
     "tokenised",
 ]
 
@@ -132,11 +133,12 @@ class _TokenChunk:
         by = self.made_by
         device = by.model.device
         if self._there is None:
-            self._there = torch.from_numpy(self._flat).to(device)
+            arrays = self._flat, self._starts, self.lengths
+            self._there = [torch.from_numpy(array).to(device) for array in arrays]
+        flat, starts, lengths = self._there
         width = rounded(int(self.lengths[rows].max()), multiple or by.multiple, by.longest)
-        starts = torch.from_numpy(self._starts[rows]).to(device)
-        lengths = torch.from_numpy(self.lengths[rows]).to(device)
-        ids, mask = cut(self._there, starts, lengths, width, pad=by.pad, left=by.left)
+        at = sent(rows, device)
+        ids, mask = cut(flat, starts[at], lengths[at], width, pad=by.pad, left=by.left)
         features = {"input_ids": ids, "attention_mask": mask, **by.extra}
         if by.typed:
             features["token_type_ids"] = torch.zeros_like(ids)
@@ -245,6 +247,16 @@ def cut(
         return torch.full_like(offsets, pad), real.long()
     ids = flat[torch.where(real, starts[:, None] + offsets, 0)].long()
     return ids.masked_fill_(~real, pad), real.long()
+
+
+def sent(array: npt.NDArray[Any], device: Any) -> Any:
+    """Copy an array to a device, without waiting for what the device is still doing."""
+    import torch
+
+    tensor = torch.from_numpy(array)
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def rounded(width: int, multiple: int, longest: int | None) -> int:

@@ -31,6 +31,9 @@ def draw(answer: Alignment) -> go.Figure:
     figure = make_subplots(
         down, across, subplot_titles=titles, vertical_spacing=0.32 / down, horizontal_spacing=0.1
     )
+    shown = "" if len(pairs) == len(answer.table) // 2 else f", the first {len(pairs)} pairs"
+    base = new(f"{len(answer.scores):,} systems{shown}", height=320 * down + 80)
+    figure.update_layout(base.layout)
     names = answer.scores[answer.system].to_list()
     for number, (target, predictor) in enumerate(pairs):
         x, y = answer.points(target, predictor)
@@ -48,9 +51,6 @@ def draw(answer: Alignment) -> go.Figure:
         )
         figure.update_xaxes(title_text=predictor, **place)
         figure.update_yaxes(title_text="mean of the others" if answer.each else target, **place)
-    shown = "" if len(pairs) == len(answer.table) // 2 else f", the first {len(pairs)} pairs"
-    base = new(f"{len(answer.scores):,} systems{shown}", height=320 * down + 80)
-    figure.update_layout(base.layout)
     figure.update_annotations(font_size=13)
     return figure
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from farfield import stats
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 __all__ = ["Alignment", "align", "scores_of"]
+
+Floats = npt.NDArray[np.float64]
 
 _FEWEST = 4
 
@@ -78,16 +81,18 @@ class Alignment:
                 gap, test = stats.compare_rank_correlations(
                     first, second, goal, kind=kind, **self._options
                 )
-                row = {"target": target, "predictor": one, "other": other, "kind": kind}
+                row: dict[str, Any] = {"target": target, "predictor": one}
+                row |= {"other": other, "kind": kind}
                 row |= {"difference": gap.value, "low": gap.low, "high": gap.high, "p": test.p}
                 rows.append(row)
-        schema = dict.fromkeys(["target", "predictor", "other", "kind"], pl.String)
+        schema: dict[str, Any] = dict.fromkeys(["target", "predictor", "other", "kind"], pl.String)
         schema |= dict.fromkeys(["difference", "low", "high", "p"], pl.Float64)
         frame = pl.DataFrame(rows, schema=schema)
         parts = []
         for kind in stats.RANK_CORRELATIONS:
             part = frame.filter(pl.col("kind") == kind)
-            adjusted = stats.adjust(part["p"].to_numpy(), "holm") if len(part) else []
+            p = part["p"].to_numpy()
+            adjusted = stats.adjust(p, "holm") if len(part) else p
             parts.append(part.with_columns(pl.Series("p_adjusted", adjusted, dtype=pl.Float64)))
         return pl.concat(parts)
 
@@ -106,7 +111,7 @@ class Alignment:
 
         return draw(self)
 
-    def points(self, target: str, predictor: str) -> tuple[np.ndarray, np.ndarray]:
+    def points(self, target: str, predictor: str) -> tuple[Floats, Floats]:
         """Return the scores of both, system by system."""
         goal = self._mean_without(predictor) if self.each else self.scores[target].to_numpy()
         return self.scores[predictor].to_numpy(), goal
@@ -120,14 +125,15 @@ class Alignment:
             return [(f"mean of the others than {name}", [name]) for name in self.predictors]
         return [(target, list(self.predictors)) for target in self.targets]
 
-    def _target(self, target: str, predictors: list[str]) -> np.ndarray:
+    def _target(self, target: str, predictors: list[str]) -> Floats:
         return self._mean_without(*predictors) if self.each else self.scores[target].to_numpy()
 
-    def _mean_without(self, *names: str) -> np.ndarray:
+    def _mean_without(self, *names: str) -> Floats:
         others = [name for name in self.predictors if name not in names]
-        return self.scores.select(others).to_numpy().mean(axis=1)
+        found: Floats = self.scores.select(others).to_numpy().mean(axis=1)
+        return found
 
-    def _contests(self) -> list[tuple[str, str, str, np.ndarray]]:
+    def _contests(self) -> list[tuple[str, str, str, Floats]]:
         if self.each:
             best = self.table["predictor"][0]
             others = list(self.table["predictor"].unique(maintain_order=True))[1:]

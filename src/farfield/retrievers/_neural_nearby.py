@@ -48,7 +48,6 @@ def build(
         parts = next(n for n in range(max(1, dimensions // 4), 0, -1) if dimensions % n == 0)
         coarse = faiss.IndexFlatIP(dimensions)
         made = faiss.IndexIVFPQ(coarse, dimensions, lists, parts, 8, metric)
-        made._coarse = coarse  # faiss does not hold on to it
         made.nprobe = max(1, lists // 8)
         made.cp.seed = made.pq.cp.seed = 0
         made.cp.min_points_per_centroid = made.pq.cp.min_points_per_centroid = 1
@@ -92,7 +91,7 @@ def open_nearby(path: Path) -> Any:
     import faiss
 
     try:
-        return faiss.downcast_index(faiss.read_index(str(path)))
+        return faiss.read_index(str(path))
     except RuntimeError as error:
         reason = first_sentence(error)
         message = f"this index is damaged ({reason}). Remove it and index again."

@@ -108,7 +108,7 @@ def write_queries(
     ``scratch`` is the folder of shards; those that are there from an earlier call are kept.
     """
     scratch.mkdir(parents=True, exist_ok=True)
-    shards = []
+    shards: list[Path] = []
     with counting(len(passages), "writing queries") as count:
         given = _numbered(passages)
         while some := list(islice(given, _SHARD)):

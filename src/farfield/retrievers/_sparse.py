@@ -24,6 +24,9 @@ class SparseRetriever(Retriever):
     and what they are worth (:meth:`weighting`).
     """
 
+    def check(self, corpus: Corpus) -> None:
+        """Raise, or warn, if these documents are not what the retriever expects."""
+
     def invert(self, documents: pl.DataFrame) -> Inverted:
         """Turn some documents into posting lists."""
         raise NotImplementedError(f"{type(self).__name__} defines no invert")
@@ -37,6 +40,7 @@ class SparseRetriever(Retriever):
         raise NotImplementedError(f"{type(self).__name__} defines no weighting")
 
     def _index(self, corpus: Corpus, folder: Path | None) -> Searcher:
+        self.check(corpus)
         scratch = None if folder is None else folder / UNFINISHED
         return Searcher(self, build(corpus, self.invert, folder, scratch))
 
@@ -59,6 +63,10 @@ class Around(SparseRetriever):
     def inputs(self) -> dict[str, str]:
         """What goes into the index of the other."""
         return self.base.inputs
+
+    def check(self, corpus: Corpus) -> None:
+        """As the other does."""
+        self.base.check(corpus)
 
     def invert(self, documents: pl.DataFrame) -> Inverted:
         """As the other does."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from warnings import warn
 
 import polars as pl
 
+from farfield.errors import FarfieldWarning, InputError
 from farfield.io import read_texts
 from farfield.io.files import load
 from farfield.retrievers._sparse import Around, SparseRetriever
 from farfield.sparse import Inverted
+from farfield.tables import Corpus
 
 __all__ = ["expand"]
 
@@ -40,6 +43,25 @@ class expand(Around):
         """The fingerprint of the file."""
         digest = blake2b(load(self.file).data, digest_size=16).hexdigest()
         return {**self.base.inputs, self.file: digest}
+
+    def check(self, corpus: Corpus) -> None:
+        """See whether the file is about these documents."""
+        self.base.check(corpus)
+        self.__dict__.pop("_texts", None)  # what was read for another index may be out of date
+        ids = self._texts.select("doc_id")
+        strange = ids.join(corpus.frame.select("doc_id"), on="doc_id", how="anti")
+        if len(strange) == len(ids):
+            raise InputError(
+                f"{self.file}: none of its {len(ids):,} documents is among those to index (the "
+                f"first is {ids['doc_id'][0]!r}). Give a file of texts for these documents."
+            )
+        if len(strange):
+            warn(
+                f"{self.file}: {len(strange):,} of {len(ids):,} documents are not among those to "
+                f"index, like {strange['doc_id'][0]!r}; their texts are left out.",
+                FarfieldWarning,
+                stacklevel=2,
+            )
 
     def invert(self, documents: pl.DataFrame) -> Inverted:
         """As the other does, with the texts."""

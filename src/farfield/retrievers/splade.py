@@ -52,6 +52,13 @@ class splade(Modelled, SparseRetriever):
         return f"weights({self.model!r})"
 
     @cached_property
+    def network(self) -> Any:
+        """The model itself; one text goes through it, as only then it knows its dimensions."""
+        model = neural.load(self.model, self.kind)
+        neural.encode_sparse(model, ["a"])
+        return model
+
+    @cached_property
     def terms(self) -> pl.Series:
         """The names of all dimensions: words of the vocabulary, where they name them."""
         number = int(self.network.get_embedding_dimension())

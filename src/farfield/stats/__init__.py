@@ -34,6 +34,7 @@ from farfield.stats.association import (
     rank_correlations,
 )
 from farfield.stats.bootstrap import METHODS, Estimate, difference, differences, mean, means
+from farfield.stats.change import Change, relative_change
 from farfield.stats.effects import detectable_difference, effect_size
 from farfield.stats.frames import contrasts, summarise
 from farfield.stats.pivot import HasFrame
@@ -56,6 +57,7 @@ __all__ = [
     "RANK_CORRELATIONS",
     "TWO_SAMPLE_TESTS",
     "Agreement",
+    "Change",
     "Estimate",
     "HasFrame",
     "RankInterval",
@@ -75,6 +77,7 @@ __all__ = [
     "rank_correlations",
     "rank_intervals",
     "ratios",
+    "relative_change",
     "summarise",
     "two_sample_test",
 ]

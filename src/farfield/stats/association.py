@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +108,7 @@ def _checked(predictors: npt.ArrayLike, target: npt.ArrayLike) -> tuple[Floats, 
     return columns, goal
 
 
-def _measure(kind: str):  # type: ignore[no-untyped-def]
+def _measure(kind: str) -> Callable[[Floats, Floats, Floats], Floats]:
     choice("kind", kind, RANK_CORRELATIONS)
     return _spearman if kind == "spearman" else _kendall
 
@@ -125,7 +126,8 @@ def _ranks(values: Floats) -> Floats:
 def _order(values: Floats) -> Floats:
     """1 where the column's value is below the row's, one half where they are equal."""
     below = values[None, :] < values[:, None]
-    return below + 0.5 * (values[None, :] == values[:, None])
+    found: Floats = below + 0.5 * (values[None, :] == values[:, None])
+    return found
 
 
 def _spearman(a: Floats, b: Floats, weights: Floats) -> Floats:

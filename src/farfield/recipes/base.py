@@ -1,0 +1,391 @@
+"""What all recipes share: a job, a folder that work can continue in, and a record of it.
+
+A recipe says what its task is (:meth:`Recipe._task`) and which retriever its model makes
+(:meth:`Recipe.retriever`). A recipe that builds on another one runs it as a stage, in a folder
+inside its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+from farfield import neural
+from farfield.collection import Collection
+from farfield.errors import FileError, InputError, SpecError, did_you_mean
+from farfield.fingerprint import fingerprint_of
+from farfield.io.files import PathLike, replacing
+from farfield.neural.models import Kind
+from farfield.retrievers import Retriever
+from farfield.retrievers._sparse import full_text
+from farfield.spec import Member
+from farfield.tables import Partition
+from farfield.training.examples import Examples
+from farfield.training.loop import Plan, Task, fit
+from farfield.training.scratch import base_of, digest_of, making, scratch, untouched
+
+__all__ = ["Job", "Recipe", "Trained"]
+
+#: The form of a trained model's folder; one more whenever older programs could not read it.
+FORMAT = 1
+
+_RECORD, _JOB = "record.json", "job.json"
+_LIBRARIES = ("farfield", "numpy", "sentence-transformers", "tokenizers", "torch", "transformers")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a recipe trains on: examples, those held out to check with, and where it works."""
+
+    collection: Collection
+    examples: Examples
+    held_out: Examples | None
+    seed: int
+    device: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    from_scratch: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        collection: Collection,
+        partition: Partition | None = None,
+        fold: str | None = None,
+        *,
+        validation: int | str = 200,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> Job:
+        """Find the training queries: those of a fold, or of the split ``train``.
+
+        Without a split of that name the only one there is is taken. ``validation`` is how many of
+        them are held out to choose the best checkpoint, or a split with others.
+        """
+        where = neural.device_of(device)
+        ids, facts = _training_queries(collection, partition, fold)
+        corpus = collection.corpus.frame
+        texts = full_text(corpus).to_list()
+        judged = pl.concat(
+            [
+                q.frame.select("query_id", "doc_id", "relevance")
+                for q in (collection.qrels[split] for split in collection.qrels)
+            ]
+        )
+        judged = judged.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+
+        def examples(query_ids: pl.Series) -> Examples:
+            return Examples.of(
+                collection.queries.select(query_ids).frame,
+                corpus["doc_id"],
+                texts,
+                judged.join(query_ids.to_frame("query_id"), on="query_id", how="semi"),
+            )
+
+        found = examples(ids)
+        held_out: Examples | None
+        if isinstance(validation, str):
+            held_out = examples(_unseen(collection, validation, ids))
+        elif validation < 0:
+            raise InputError(f"validation is {validation}, expected 0, 1, 2 … queries or a split.")
+        else:
+            found, held_out = found.divided(validation, seed)
+        if not len(held_out):
+            held_out = None
+        facts |= {
+            "collection": collection.name,
+            "training": fingerprint_of("training", found.qrels),
+            "corpus": collection.corpus.fingerprint,
+            "queries": len(found),
+            "validation": validation,
+            "validation_queries": 0 if held_out is None else len(held_out),
+        }
+        return cls(collection, found, held_out, seed, where, facts)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model in its folder."""
+
+    recipe: Recipe
+    folder: Path
+
+    @property
+    def model(self) -> Path:
+        """The folder of the model itself."""
+        return self.folder / "model"
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """What was done, how fast, and with which losses."""
+        return _read(self.folder / _RECORD)
+
+    @property
+    def retriever(self) -> Retriever:
+        """The retriever that uses the model."""
+        return self.recipe.retriever(str(self.model))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Member):
+    """How a model is trained.
+
+    ``epochs`` times all training queries, ``batch`` of them at a time, with a learning rate that
+    rises to ``lr`` over the share ``warmup`` of all steps and falls to 0; weights ``decay``,
+    gradients are cut to the length ``clip``. ``checks`` times the model is tried on the queries
+    that were held out, and the best is kept. Epochs and lr are by default what suits the base: one
+    from scratch needs more of both. ``compiled`` compiles the model on a GPU.
+    """
+
+    #: What kind of model it trains, and does the model write texts?
+    kind: ClassVar[Kind | None] = "dense"
+    writes: ClassVar[bool] = False
+    #: Epochs and learning rate for a base from scratch, and for one that was trained before.
+    from_scratch: ClassVar[tuple[float, float]] = (4, 1e-3)
+    from_trained: ClassVar[tuple[float, float]] = (3, 5e-5)
+
+    epochs: float | None = None
+    batch: int = 64
+    lr: float | None = None
+    warmup: float = 0.1
+    decay: float = 0.01
+    clip: float = 1.0
+    checks: int = 2
+    compiled: bool = False
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None and not 0 < self.epochs < math.inf:
+            raise SpecError(f"epochs is {self.epochs}, expected a number above 0.")
+        if self.batch < 1:
+            raise SpecError(f"batch is {self.batch}, expected 1, 2, 3 …")
+        if self.lr is not None and not 0 < self.lr < math.inf:
+            raise SpecError(f"lr is {self.lr}, expected a number above 0.")
+        if not 0 <= self.warmup <= 1:
+            raise SpecError(f"warmup is {self.warmup}, expected a share from 0 to 1.")
+        for name in ("decay", "clip", "checks"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise SpecError(f"{name} is {getattr(self, name)}, expected 0 or more.")
+
+    # -- training ---------------------------------------------------------------------------
+
+    def train(
+        self,
+        base: str | scratch,
+        collection: Collection,
+        *,
+        partition: Partition | None = None,
+        fold: str | None = None,
+        out: PathLike,
+        seed: int = 0,
+        device: str = "auto",
+        validation: int | str = 200,
+    ) -> Retriever:
+        """Train on a collection, or on one fold of a partition of it; return the retriever.
+
+        ``base`` is a folder, the name of a model, or ``scratch(…)``. Work that was stopped in the
+        folder ``out`` is continued, finished work is returned at once. For the options see
+        :meth:`Job.of`.
+        """
+        self.retriever("model")  # is it one of those that make a retriever?
+        return self.run(
+            base,
+            collection,
+            partition=partition,
+            fold=fold,
+            out=out,
+            seed=seed,
+            device=device,
+            validation=validation,
+        ).retriever
+
+    def run(
+        self,
+        base: str | scratch,
+        collection: Collection,
+        *,
+        partition: Partition | None = None,
+        fold: str | None = None,
+        out: PathLike,
+        seed: int = 0,
+        device: str = "auto",
+        validation: int | str = 200,
+    ) -> Trained:
+        """As :meth:`train`, but return the model with its record."""
+        start = base_of(base)
+        folder = Path(out)
+        job = Job.of(collection, partition, fold, validation=validation, seed=seed, device=device)
+        if not isinstance(start, scratch):
+            return self.stage(start, job, folder)
+        job = Job(**{**vars(job), "from_scratch": True})
+        done = self._claim(folder, job, str(start))
+        if not done:
+            start.make(folder / "base", job.examples.documents, seed, writes=self.writes)
+        return self.stage(str(folder / "base"), job, folder, name=str(start))
+
+    def stage(self, base: str, job: Job, folder: Path, *, name: str | None = None) -> Trained:
+        """Train in a folder, unless that is done; for recipes that build on others."""
+        if self._claim(folder, job, name or digest_of(base)):
+            return Trained(self, folder)
+        start = datetime.now(UTC)
+        figures = self._train(base, job, folder)
+        record = {
+            "format": FORMAT,
+            **self._description(job, name or base),
+            "device": _device(job.device),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "wall_seconds": (datetime.now(UTC) - start).total_seconds(),
+            "versions": _versions(),
+            **job.facts,
+            **figures,
+            "model": digest_of(str(folder / "model")),
+        }
+        _write(folder / _RECORD, record)
+        for left in (*folder.glob("checkpoint.pt"), *folder.glob("best-*.pt")):
+            left.unlink()
+        return Trained(self, folder)
+
+    def retriever(self, model: str) -> Retriever:
+        """Return the retriever that uses a model trained by this recipe."""
+        raise InputError(
+            f"{self} makes a base for other recipes, not a retriever. Use it inside one, as in "
+            "pretrain(contrastive())."
+        )
+
+    # -- what members say -------------------------------------------------------------------
+
+    def _task(self, base: str, job: Job, folder: Path) -> Task:
+        """Make the model and say what its steps are; other stages go before."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _task")
+
+    def _train(self, base: str, job: Job, folder: Path) -> dict[str, Any]:
+        """Train, and leave the model in ``folder / "model"``; return figures for the record."""
+        task = self._task(base, job, folder)
+        plan = self._plan(job, task)
+        trace = fit(task, plan, folder)
+        self._save(task.model, folder / "model")
+        return {"steps_planned": plan.steps, "lr": plan.lr, **trace.to_dict()}
+
+    def _plan(self, job: Job, task: Any) -> Plan:
+        epochs, lr = self.from_scratch if job.from_scratch else self.from_trained
+        epochs, lr = self.epochs or epochs, self.lr or lr
+        return Plan(
+            steps=max(1, round(epochs * task.order.per_epoch)),
+            lr=lr,
+            warmup=self.warmup,
+            decay=self.decay,
+            clip=self.clip,
+            checks=self.checks if job.held_out is not None else 0,
+            seed=job.seed,
+            compiled=self.compiled,
+        )
+
+    def _load(self, base: str, job: Job) -> Any:
+        """Load the base as a model of this kind; parts that it lacks depend on the seed."""
+        assert self.kind is not None
+        kind = self.kind
+        return untouched(lambda: neural.load(base, kind, device=job.device, fresh=True), job.seed)
+
+    def _save(self, model: Any, folder: Path) -> None:
+        with making(folder) as place:
+            model.save_pretrained(str(place), create_model_card=False)
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _description(self, job: Job, base: str) -> dict[str, Any]:
+        return {"recipe": str(self), "base": base, "seed": job.seed}
+
+    def _claim(self, folder: Path, job: Job, base: str) -> bool:
+        """Say whether this very job is finished here; refuse a folder that holds another."""
+        ours = {
+            **self._description(job, base),
+            **{name: job.facts[name] for name in ("training", "corpus", "validation")},
+        }
+        note = folder / _JOB
+        if note.exists():
+            found = _read(note)
+            for name, value in ours.items():
+                if found.get(name) != value:
+                    raise FileError(
+                        folder,
+                        f"this folder holds training with another {name} ({found.get(name)}, now "
+                        f"{value}). Give another folder, or remove this one.",
+                    )
+            return (folder / _RECORD).exists()
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise FileError(folder, "this holds something else. Give a new or an empty folder.")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(folder, f"cannot be made: {error.strerror or error}.") from error
+        _write(note, ours)
+        return False
+
+
+def _training_queries(
+    collection: Collection, partition: Partition | None, fold: str | None
+) -> tuple[pl.Series, dict[str, Any]]:
+    if partition is None:
+        if fold is not None:
+            raise InputError(f"fold {fold!r} is given without a partition. Give both.")
+        splits = list(collection.qrels)
+        split = splits[0] if len(splits) == 1 else "train"
+        return collection.qrels[split].query_ids, {"split": split}
+    folds = partition.frame["fold"].unique(maintain_order=True).to_list()
+    if fold is None and len(folds) == 1:
+        fold = folds[0]
+    if fold not in folds:
+        said = "no fold is given" if fold is None else f"there is no fold {fold!r}"
+        raise InputError(
+            f"{said}.{did_you_mean(fold or '', folds)} The partition has {', '.join(folds)}."
+        )
+    chosen = partition.frame.filter((pl.col("fold") == fold) & (pl.col("role") == "train"))
+    if not len(chosen):
+        raise InputError(f"the fold {fold!r} has no training queries.")
+    return chosen["query_id"], {"fold": fold, "partition": partition.fingerprint}
+
+
+def _unseen(collection: Collection, split: str, trained: pl.Series) -> pl.Series:
+    """The queries of a split that are not trained on."""
+    ids = collection.qrels[split].query_ids
+    found = ids.filter(~ids.is_in(trained.implode()))
+    if not len(found):
+        raise InputError(f"all queries of the split {split!r} are trained on. Give another.")
+    return found
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _device(device: str) -> str:
+    if not device.startswith("cuda"):
+        return device
+    import torch
+
+    return f"{device} ({torch.cuda.get_device_name(device)})"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(path, f"this cannot be read ({error}). Train again.") from None
+    return dict(found)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with replacing(path) as file:
+        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())

@@ -1,0 +1,76 @@
+"""A vector for every text, learned by telling relevant documents from others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from farfield import retrievers
+from farfield.errors import SpecError
+from farfield.recipes._contrast import (
+    Contrast,
+    FromBatch,
+    FromLists,
+    FromRandom,
+    Negatives,
+    ranked_lists,
+    scorer,
+)
+from farfield.recipes.base import Job, Recipe
+from farfield.retrievers import Retriever
+
+__all__ = ["contrastive"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class contrastive(Recipe):
+    """A dense model learns to score a relevant document above others: softmax cross-entropy.
+
+    ``negatives`` are the relevant documents of the other queries in the batch (``in_batch``),
+    these and one for each query from the ``depth`` best of BM25 (``bm25``), or ``count`` random
+    documents for each batch (``random``; Zhan et al. 2022 take 1,024). Documents that are
+    judged relevant to a query are never its negatives. ``similarity`` is ``cos`` or ``dot``; scores
+    are divided by ``temperature``.
+
+    Relations: hard and dynamic go on from it with harder negatives, distil learns from a teacher.
+    """
+
+    negatives: Literal["in_batch", "random", "bm25"] = "in_batch"
+    count: int = 1024
+    depth: int = 100
+    similarity: Literal["cos", "dot"] = "cos"
+    temperature: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("count", "depth"):
+            if getattr(self, name) < 1:
+                raise SpecError(f"{name} is {getattr(self, name)}, expected 1, 2, 3 …")
+        if not self.temperature > 0:
+            raise SpecError(f"temperature is {self.temperature}, expected a number above 0.")
+
+    def retriever(self, model: str) -> Retriever:
+        """A dense retriever; the model knows its similarity."""
+        return retrievers.get("dense")(model=model)
+
+    def _task(self, base: str, job: Job, folder: Path) -> Any:
+        model = self._load(base, job)
+        model.similarity_fn_name = "cosine" if self.similarity == "cos" else "dot"
+        return Contrast(
+            model,
+            job,
+            batch=self.batch,
+            negatives=negatives_of(self.negatives, job, self.count, self.depth),
+            score=scorer("dense", cosine=self.similarity == "cos", temperature=self.temperature),
+        )
+
+
+def negatives_of(name: str, job: Job, count: int, depth: int) -> Negatives:
+    """Return where negatives come from."""
+    if name == "random":
+        return FromRandom(len(job.examples.documents), count)
+    if name == "in_batch":
+        return FromBatch()
+    bm25 = retrievers.parse("bm25()")
+    return FromLists(ranked_lists(job.examples, bm25, job.collection.corpus, depth))
