@@ -16,6 +16,7 @@ COMMANDS = [
     "coverage",
     "shift",
     "distance",
+    "run",
     "nearfar",
     "align",
     "fuse",

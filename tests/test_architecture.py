@@ -35,7 +35,7 @@ GROUND = [
 SINGLE = ["measures", "fusions", "encoders", "indicators"]
 COMPOSED = ["shifts", "retrievers"]
 FAMILIES = [*SINGLE, *COMPOSED]
-ABOVE = ["lab", "overlap", "figures", "questions", "demo", "cli", "__main__"]
+ABOVE = ["lab", "overlap", "figures", "questions", "experiments", "demo", "cli", "__main__"]
 ROOMS = [*GROUND, *FAMILIES, *ABOVE]
 
 

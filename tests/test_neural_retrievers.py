@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import faiss
 import numpy as np
 import polars as pl
 import pytest
@@ -39,10 +40,13 @@ def offline():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.setenv("FARFIELD_DEVICE", "cpu")
-        threads = torch.get_num_threads()
+        # Small jobs only wait for one another's threads.
+        threads = torch.get_num_threads(), faiss.omp_get_max_threads()
         torch.set_num_threads(1)
+        faiss.omp_set_num_threads(1)
         yield
-        torch.set_num_threads(threads)
+        torch.set_num_threads(threads[0])
+        faiss.omp_set_num_threads(threads[1])
 
 
 @pytest.fixture(scope="module")
@@ -388,16 +392,23 @@ def test_approximate_search_says_what_it_keeps(models, how, tmp_path):
     manifest = json.loads((tmp_path / "ix" / "manifest.json").read_text())
     assert manifest["sizes"] == index.sizes
     few = retrievers.parse(spec + ", candidates=20, probes=1)").index(corpus)
-    assert 0.0 < few.sizes["recall_at_100"] <= 0.21  # 20 candidates are at most 20 of 100
+    lost = few.recall_of(queries.frame["text"].to_list(), k=20)  # no more candidates than that
+    assert 0.0 < lost < 1.0 if how == "ivfpq" else lost > 0.9
     assert few.search(queries, 5) == few.search(queries, 20).head(5)
 
 
 def test_too_few_vectors_for_codes(models, world):
-    with pytest.raises(InputError, match="needs at least 256 vectors"):
+    with pytest.raises(InputError, match="need at least 256 vectors"):
         retrievers.parse(f"dense(model={models['dense']!r}, search='ivfpq')").index(world[0])
 
 
 # -- doc2query ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def short_queries(monkeypatch):
+    """Untrained models do not know when to stop."""
+    monkeypatch.setattr("farfield.retrievers._neural_queries._NEW", 8)
 
 
 def doc2query(models, **options):
@@ -461,7 +472,7 @@ torch.set_num_threads(1)
 from pathlib import Path
 from farfield.retrievers import _neural_queries as making
 from farfield.retrievers._neural_queries import Draw
-making._SHARD = 3
+making._SHARD, making._NEW = 3, 8
 writer, folder = making.load_writer(sys.argv[1]), sys.argv[2]
 writer.model.generate  # loaded
 class passages:  # without polars, whose threads a fork leaves behind
@@ -559,6 +570,46 @@ def test_the_laws_of_retrievers(name, models, world, tmp_path):
     alone = index.search(Queries.trusted(queries.frame.slice(3, 1)), 30).frame
     together = run.frame.filter(pl.col("query_id") == "q3")
     np.testing.assert_allclose(alone["score"], together["score"], rtol=1e-3, atol=1e-4)
+
+
+class Stop(BaseException):
+    """As if the process were killed."""
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_an_index_that_is_stopped_at_every_file_ends_with_the_same_bytes(
+    name, models, world, tmp_path, monkeypatch
+):
+    retriever = retrievers.parse(SPECS[name].format(**models))
+    retriever.index(world[0], tmp_path / "whole")
+    moved, stops, put_in_place = 0, 0, os.replace
+
+    def stopping(one, other):
+        nonlocal moved
+        moved += 1
+        if moved > stops:  # one file more each time
+            raise Stop
+        put_in_place(one, other)
+
+    monkeypatch.setattr(os, "replace", stopping)
+    while True:
+        try:
+            retriever.index(world[0], tmp_path / "ix")
+            break
+        except Stop:
+            stops, moved = stops + 1, 0
+            with pytest.raises(FileError, match="was not finished"):
+                retrievers.open(tmp_path / "ix")
+    assert stops > 1
+    one, other = (
+        {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+        for folder in (tmp_path / "ix", tmp_path / "whole")
+    )
+    assert one == other
 
 
 def test_every_retriever_with_a_model_is_among_them():

@@ -25,6 +25,7 @@ from farfield.cli import (
     lab,
     list_,
     nearfar,
+    run,
     search,
     shift,
 )
@@ -49,6 +50,7 @@ app.command()(diagnose.diagnose)
 app.command()(coverage.coverage)
 app.command()(shift.shift)
 app.command()(distance.distance)
+app.command()(run.run)
 app.command()(nearfar.nearfar)
 app.command()(align.align)
 app.command()(fuse.fuse)

@@ -29,8 +29,8 @@ def align(
         typer.Option(
             "--predictor",
             "-p",
-            help="A column that predicts; may be repeated: near first, then far. The last is tested "
-            "against the others.",
+            help="A column that predicts; may be repeated: near first, then far. The last is "
+            "tested against the others.",
             show_default="each column against the mean of the others",
         ),
     ] = None,

@@ -15,7 +15,18 @@ from typing import Any, Literal
 
 from farfield.errors import InputError, MissingDependency, did_you_mean
 
-__all__ = ["KINDS", "Kind", "Task", "device_of", "fingerprint", "kind_of", "load", "prompt_of"]
+__all__ = [
+    "KINDS",
+    "Kind",
+    "Task",
+    "device_of",
+    "fingerprint",
+    "kind_of",
+    "load",
+    "local_folder",
+    "prompt_of",
+    "quietly",
+]
 
 Kind = Literal["dense", "sparse", "multi", "cross"]
 Task = Literal["query", "document"]
@@ -76,13 +87,13 @@ def load(name: str, kind: Kind = "dense", *, device: str = "auto", fresh: bool =
     torch = _library("torch", f"the model {name}")
     library = _library("sentence_transformers", f"the model {name}")
     where = device_of(device)
-    folder = _local_folder(name)
+    folder = local_folder(name)
     if folder is None and _offline():
         raise InputError(_not_here(name, "and this machine works offline"))
     if folder is not None and not fresh:
         _check_kind(name, folder, kind)
     try:
-        with _quiet():
+        with quietly():
             model = getattr(library, KINDS[kind])(
                 name if folder is None else str(folder),
                 device=where,
@@ -97,7 +108,7 @@ def load(name: str, kind: Kind = "dense", *, device: str = "auto", fresh: bool =
             f"the model in {folder} cannot be loaded ({reason}). Expected a folder saved by "
             f"sentence-transformers or transformers, with config.json, weights and tokeniser."
         ) from error
-    if folder is None and not fresh and (folder := _local_folder(name)) is not None:
+    if folder is None and not fresh and (folder := local_folder(name)) is not None:
         _check_kind(name, folder, kind)
     return model.float().eval()
 
@@ -171,7 +182,7 @@ def _library(name: str, needed_for: str) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """No bars and no remarks while a model is loaded; what goes wrong is raised."""
     from transformers.utils import logging as its_logging
 
@@ -203,7 +214,7 @@ def _not_here(name: str, why: str) -> str:
     )
 
 
-def _local_folder(name: str) -> Path | None:
+def local_folder(name: str) -> Path | None:
     """Return the folder that holds a model, if this machine has it."""
     path = Path(name).expanduser()
     if path.is_dir():

@@ -44,8 +44,8 @@ class Checking:
         self._judgements = Judgements.of(Qrels.trusted(held_out.qrels))
         self._measure = measures.parse(MEASURE)
 
-    def __call__(self, model: Any) -> float | None:
-        """Return the mean of the measure."""
+    def __call__(self, model: Any, *, held: Any = None) -> float | None:
+        """Return the mean of the measure; ``held`` are vectors of the pool that are known."""
         if not hasattr(self, "examples"):
             return None
         kind = kind_of(model)
@@ -55,7 +55,7 @@ class Checking:
         queries = self.examples.queries
         if kind == "dense":
             asked = neural.encode(model, queries, task="query")
-            held = neural.encode(model, texts, task="document")
+            held = neural.encode(model, texts, task="document") if held is None else held
             if model.similarity_fn_name != "dot":
                 asked, held = _unit(asked), _unit(held)
             scores, rows = neural.search(asked, held, _DEPTH, device=str(model.device))
@@ -97,7 +97,8 @@ class Checking:
 
 def _unit(vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+    found: npt.NDArray[np.float32] = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+    return found
 
 
 def _sparse_products(

@@ -41,7 +41,9 @@ Ints = npt.NDArray[np.int64]
 class Negatives(Protocol):
     """Where negatives come from."""
 
-    in_batch: bool  # are the positives of other queries negatives, too?
+    @property
+    def in_batch(self) -> bool:
+        """Are the positives of other queries negatives, too?"""
 
     def draw(self, rows: Ints, rng: np.random.Generator) -> Ints:
         """Return documents beside the positives of these queries."""
@@ -80,8 +82,8 @@ class FromLists:
         some = self.lists[rows]
         counts = (some >= 0).sum(1)
         places = (rng.random(len(rows)) * counts).astype(np.int64)
-        found = some[np.arange(len(rows)), places]
-        return found[counts > 0]
+        found: Ints = some[np.arange(len(rows)), places][counts > 0]
+        return found
 
 
 def ranked_lists(

@@ -23,7 +23,7 @@ from farfield.collection import Collection
 from farfield.errors import FileError, InputError, SpecError, did_you_mean
 from farfield.fingerprint import fingerprint_of
 from farfield.io.files import PathLike, replacing
-from farfield.neural.models import Kind
+from farfield.neural.models import Kind, quietly
 from farfield.retrievers import Retriever
 from farfield.retrievers._sparse import full_text
 from farfield.spec import Member
@@ -148,7 +148,7 @@ class Recipe(Member):
     kind: ClassVar[Kind | None] = "dense"
     writes: ClassVar[bool] = False
     #: Epochs and learning rate for a base from scratch, and for one that was trained before.
-    from_scratch: ClassVar[tuple[float, float]] = (4, 1e-3)
+    from_scratch: ClassVar[tuple[float, float]] = (3, 1e-3)
     from_trained: ClassVar[tuple[float, float]] = (3, 5e-5)
 
     epochs: float | None = None
@@ -269,7 +269,8 @@ class Recipe(Member):
         task = self._task(base, job, folder)
         plan = self._plan(job, task)
         trace = fit(task, plan, folder)
-        self._save(task.model, folder / "model")
+        with quietly():
+            self._save(task.model, folder / "model")
         return {"steps_planned": plan.steps, "lr": plan.lr, **trace.to_dict()}
 
     def _plan(self, job: Job, task: Any) -> Plan:
@@ -293,7 +294,7 @@ class Recipe(Member):
         return untouched(lambda: neural.load(base, kind, device=job.device, fresh=True), job.seed)
 
     def _save(self, model: Any, folder: Path) -> None:
-        with making(folder) as place:
+        with making(folder) as place, quietly():
             model.save_pretrained(str(place), create_model_card=False)
 
     # -- inside -----------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from farfield import retrievers
 from farfield.errors import SpecError
 from farfield.recipes._contrast import (
     Contrast,
@@ -19,6 +18,8 @@ from farfield.recipes._contrast import (
 )
 from farfield.recipes.base import Job, Recipe
 from farfield.retrievers import Retriever
+from farfield.retrievers.bm25 import bm25
+from farfield.retrievers.dense import dense
 
 __all__ = ["contrastive"]
 
@@ -52,7 +53,7 @@ class contrastive(Recipe):
 
     def retriever(self, model: str) -> Retriever:
         """A dense retriever; the model knows its similarity."""
-        return retrievers.get("dense")(model=model)
+        return dense(model=model)
 
     def _task(self, base: str, job: Job, folder: Path) -> Any:
         model = self._load(base, job)
@@ -72,5 +73,4 @@ def negatives_of(name: str, job: Job, count: int, depth: int) -> Negatives:
         return FromRandom(len(job.examples.documents), count)
     if name == "in_batch":
         return FromBatch()
-    bm25 = retrievers.parse("bm25()")
-    return FromLists(ranked_lists(job.examples, bm25, job.collection.corpus, depth))
+    return FromLists(ranked_lists(job.examples, bm25(), job.collection.corpus, depth))

@@ -41,7 +41,7 @@ def build(
     else:
         if rows < _LEAST:
             raise InputError(
-                f"search='ivfpq' needs at least {_LEAST} vectors, there are {rows}. Search these "
+                f"lists of codes need at least {_LEAST} vectors, there are {rows}. Search these "
                 "documents with search='exact'."
             )
         lists = int(np.clip(4 * np.sqrt(rows), 1, rows / 39))
@@ -51,7 +51,7 @@ def build(
         made.nprobe = max(1, lists // 8)
         made.cp.seed = made.pq.cp.seed = 0
         made.cp.min_points_per_centroid = made.pq.cp.min_points_per_centroid = 1
-        threads = os.cpu_count() or 1
+        threads = faiss.omp_get_max_threads()
     with _threads(threads), counting(rows, "building") as count:
         made.train(_sample(pieces(), rows))
         for block in pieces():

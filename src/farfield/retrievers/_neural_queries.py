@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from farfield.errors import InputError
 from farfield.io.files import replacing
-from farfield.neural.models import _library, _local_folder, _not_here, _offline, _quiet, device_of
+from farfield.neural.models import _library, _not_here, _offline, device_of, local_folder, quietly
 from farfield.neural.tokens import batches
 from farfield.progress import counting
 from farfield.retrievers._neural import Passages
@@ -78,13 +78,13 @@ def load_writer(name: str) -> Writer:
     """Load a sequence-to-sequence model from a folder, or by a name; this machine first."""
     torch = _library("torch", f"the model {name}")
     library = _library("transformers", f"the model {name}")
-    where, folder = device_of(), _local_folder(name)
+    where, folder = device_of(), local_folder(name)
     if folder is None and _offline():
         raise InputError(_not_here(name, "and this machine works offline"))
     given: dict[str, Any] = {"local_files_only": folder is not None}
     source = name if folder is None else str(folder)
     try:
-        with _quiet():
+        with quietly():
             tokenizer = library.AutoTokenizer.from_pretrained(source, **given)
             model = library.AutoModelForSeq2SeqLM.from_pretrained(
                 source, dtype=torch.float32, **given

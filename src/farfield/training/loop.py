@@ -66,9 +66,7 @@ class Plan:
 
     def is_check(self, done: int) -> bool:
         """Is the model checked after so many steps?"""
-        if not self.checks:
-            return False
-        return done == self.steps or done % max(1, self.steps // self.checks) == 0
+        return done * self.checks // self.steps > (done - 1) * self.checks // self.steps
 
 
 @dataclass

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.errors import InputError, SpecError
+from farfield.neural.models import quietly
 from farfield.spec import Member, build, parse
 
 __all__ = ["base_of", "digest_of", "making", "scratch", "untouched"]
@@ -58,8 +59,9 @@ class scratch(Member):
         with making(folder) as place:
             tokenizer = self._tokenizer(documents, writes=writes)
             model = self._model(tokenizer, seed, writes=writes)
-            tokenizer.save_pretrained(place)
-            model.save_pretrained(place)
+            with quietly():
+                tokenizer.save_pretrained(place)
+                model.save_pretrained(place)
 
     def _tokenizer(self, documents: list[str], *, writes: bool) -> Any:
         from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
@@ -105,29 +107,31 @@ class scratch(Member):
             return self._writer(tokenizer) if writes else self._encoder(tokenizer)
 
     def _encoder(self, tokenizer: Any) -> Any:
-        from transformers import BertConfig, BertModel
+        import transformers
 
-        config = BertConfig(
+        library: Any = transformers  # parts of it have no types
+        config = library.BertConfig(
             vocab_size=len(tokenizer),
             hidden_size=self.dim,
             num_hidden_layers=self.layers,
             num_attention_heads=self._heads,
-            intermediate_size=4 * self.dim,
+            intermediate_size=2 * self.dim,
             max_position_embeddings=self.length,
             hidden_dropout_prob=self.dropout,
             attention_probs_dropout_prob=self.dropout,
             pad_token_id=tokenizer.pad_token_id,
         )
-        return BertModel(config)
+        return library.BertModel(config)
 
     def _writer(self, tokenizer: Any) -> Any:
-        from transformers import T5Config, T5ForConditionalGeneration
+        import transformers
 
-        config = T5Config(
+        library: Any = transformers
+        config = library.T5Config(
             vocab_size=len(tokenizer),
             d_model=self.dim,
             d_kv=self.dim // self._heads,
-            d_ff=4 * self.dim,
+            d_ff=2 * self.dim,
             num_layers=self.layers,
             num_decoder_layers=self.layers,
             num_heads=self._heads,
@@ -136,7 +140,7 @@ class scratch(Member):
             eos_token_id=tokenizer.sep_token_id,
             decoder_start_token_id=tokenizer.pad_token_id,
         )
-        return T5ForConditionalGeneration(config)
+        return library.T5ForConditionalGeneration(config)
 
 
 def base_of(text: str | scratch) -> str | scratch:

@@ -1,0 +1,167 @@
+"""``farfield run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from farfield.cli import show
+from farfield.cli.options import Json
+
+if TYPE_CHECKING:
+    from farfield.experiments.engine import Outcome, Planned
+
+
+def run(
+    manifest: Annotated[
+        Path,
+        typer.Argument(
+            metavar="EXPERIMENT", help="The experiment, a .toml file.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="The run directory; finished steps in it are not repeated."
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the steps and what they may cost, and stop.")
+    ] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(help='Only steps whose label fits, and what they need: "train dense*".'),
+    ] = None,
+    keep_going: Annotated[
+        bool,
+        typer.Option("--keep-going", help="After a failure, do all that does not depend on it."),
+    ] = False,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Steps to work on at the same time.")
+    ] = 1,
+    json: Json = False,
+) -> None:
+    """Train and compare systems near and far: collection, shifts, recipes, retrievers, fusions.
+
+    Stop it at any time; the same command continues.
+    """
+    from farfield import experiments
+    from farfield.errors import CheckFailed
+    from farfield.experiments import engine
+
+    experiment = experiments.read(manifest)
+    if dry_run:
+        planned = engine.survey(experiment, output)
+        if json:
+            show.print_json({"steps": [_planned(one) for one in planned]})
+        else:
+            _print_plan(planned)
+        return
+    outcome = engine.run(
+        experiment,
+        output,
+        jobs=jobs,
+        only=only,
+        keep_going=keep_going,
+        tell=(lambda _: None) if json else show.note,
+    )
+    if json:
+        tables = {name: _rows(frame) for name, frame in outcome.tables().items()}
+        show.print_json(_outcome(outcome) | {"tables": tables})
+    else:
+        _print_outcome(outcome)
+    if outcome.failed:
+        label, problem = next(iter(outcome.failed.items()))
+        raise CheckFailed(
+            f"error: {len(outcome.failed)} step{'s' * (len(outcome.failed) > 1)} failed, first: "
+            f"{label}: {problem}\nIts log is in {outcome.directory / 'logs'}. Run the same command "
+            "again to continue; what is finished is kept."
+        )
+
+
+def _rows(frame: Any) -> list[dict[str, Any]]:
+    import polars as pl
+
+    rows: list[dict[str, Any]] = frame.with_columns(pl.selectors.float().fill_nan(None)).to_dicts()
+    return rows
+
+
+def _planned(one: Planned) -> dict[str, Any]:
+    return {
+        "label": one.step.label,
+        "kind": one.step.kind,
+        "key": one.step.key,
+        "done": one.done,
+        "seconds": one.seconds,
+        "bytes": one.bytes,
+    }
+
+
+def _print_plan(planned: list[Planned]) -> None:
+    left = [one for one in planned if not one.done]
+    show.table(
+        ["step", "state", "seconds", "MB"],
+        [
+            [
+                one.step.label,
+                "done" if one.done else "to do",
+                f"{'' if one.done else '~'}{one.seconds:,.0f}",
+                f"{'' if one.done else '~'}{one.bytes / 1e6:,.0f}",
+            ]
+            for one in planned
+        ],
+        text_columns=2,
+        notes=[
+            f"{len(left)} of {len(planned)} steps to do: about "
+            f"{sum(one.seconds for one in left) / 60:,.1f} minutes one after the other, and "
+            f"{sum(one.bytes for one in left) / 1e6:,.0f} MB.",
+            "Guesses come from steps of the same kind that are done, or else from small "
+            "collections on two cores. Steps of folds are known once a shift is dealt out.",
+        ],
+    )
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "directory": str(outcome.directory),
+        "done": outcome.done,
+        "reused": outcome.reused,
+        "failed": outcome.failed,
+        "skipped": outcome.skipped,
+        "seconds": outcome.seconds,
+    }
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    tables = outcome.tables()
+    if "table" in tables:
+        frame = tables["table"]
+        for (shift,), part in frame.group_by("shift", maintain_order=True):
+            show.table(
+                ["system", "measure", "average", "near", "far", "delta", "interval", "p"],
+                [
+                    [
+                        row["system"],
+                        row["measure"],
+                        row["average"],
+                        show.number(row["near"]),
+                        show.number(row["far"]),
+                        f"{row['delta']:+.1%}",
+                        f"[{row['delta_low']:+.1%}, {row['delta_high']:+.1%}]",
+                        show.p_value(row["p_adjusted"]),
+                    ]
+                    for row in part.iter_rows(named=True)
+                ],
+                title=str(shift),
+                text_columns=3,
+            )
+        print(
+            "delta: far / near - 1, with an interval over queries (and seeds); p corrected by Holm."
+        )
+    done, reused = len(outcome.done), len(outcome.reused)
+    print(
+        f"{outcome.directory}: {done} steps done, {reused} done before, "
+        f"{len(outcome.failed)} failed, {len(outcome.skipped)} skipped; {outcome.seconds:,.0f} s"
+    )

@@ -1,0 +1,233 @@
+"""Experiments: manifests, steps that are never repeated, failures that name themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import farfield as ff
+from farfield import experiments, lab
+from farfield.errors import FileError
+from farfield.experiments import engine
+from farfield.experiments.steps import plan
+
+MANIFEST = """
+collection = "lab"
+shifts = ["resttest(buckets=2)", "length()"]
+measures = ["nDCG@10"]
+depth = 50
+
+[systems]
+plain = "bm25()"
+flat = "bm25(b=0.0)"
+
+[fusions]
+both = { fusion = "rrf(k=10)", of = ["plain", "flat"] }
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("home")
+    made = lab.make(passages=300, train=200, test=100, seed=1).collection
+    ff.write_collection(made, place / "lab")
+    (place / "experiment.toml").write_text(MANIFEST)
+    return place
+
+
+@pytest.fixture(scope="module")
+def finished(home) -> engine.Outcome:
+    return engine.run(experiments.read(home / "experiment.toml"), home / "run")
+
+
+def labels(experiment, place) -> list[str]:
+    return [one.step.label for one in engine.survey(experiment, place)]
+
+
+# -- carrying it out ----------------------------------------------------------------------------
+
+
+def test_every_step_is_done_and_untrained_systems_lose_nothing(finished, home):
+    assert not finished.failed and not finished.skipped  # noqa: PT018
+    tables = finished.tables()
+    table = tables["table"]
+    assert set(table["shift"]) == {"resttest(buckets=2)", "length()"}
+    assert set(table["system"]) == {"plain", "flat", "both"}
+    assert (table["delta"] == 0).all()
+    # The same as asking the library directly.
+    made = ff.read_collection(home / "lab")
+    run = ff.search("bm25()", made.queries_of("test"), 50, corpus=made)
+    direct = ff.evaluate(made.qrels["test"], run, ["nDCG@10"]).summary["mean"][0]
+    mine = table.filter((pl.col("system") == "plain") & (pl.col("average") == "micro"))
+    assert mine["near"].to_list() == pytest.approx([direct, direct])
+
+
+def test_the_directory_says_what_was_done(finished, home):
+    place = home / "run"
+    assert (place / "experiment.toml").read_text() == MANIFEST
+    resolved = json.loads((place / "resolved.json").read_text())
+    assert resolved["format"] == 1
+    assert resolved["systems"]["plain"] == "bm25()"
+    assert resolved["seeds"] == [0]
+    assert "polars" in resolved["versions"]
+    for folder in (place / "steps").iterdir():
+        record = json.loads((folder / "done.json").read_text())
+        assert record["seconds"] >= 0
+        assert (place / "logs" / f"{folder.name}.log").exists()
+
+
+def test_finished_steps_are_not_repeated(finished, home):
+    again = engine.run(experiments.read(home / "experiment.toml"), home / "run")
+    assert again.done == []
+    assert sorted(again.reused) == sorted(finished.done)
+    assert all(
+        one.done for one in engine.survey(experiments.read(home / "experiment.toml"), home / "run")
+    )
+
+
+def test_a_change_repeats_only_what_depends_on_it(finished, home, tmp_path):
+    place = shutil.copytree(home / "run", tmp_path / "moved")  # a directory may be moved
+    (home / "other.toml").write_text(MANIFEST.replace("nDCG@10", "RR@10"))
+    changed = engine.run(experiments.read(home / "other.toml"), place)
+    assert {label.split(",")[0] for label in changed.done} == {"near and far"}
+    (home / "third.toml").write_text(MANIFEST.replace("b=0.0", "b=0.1"))
+    third = engine.run(experiments.read(home / "third.toml"), place)
+    kinds = {label.split()[0] for label in third.done}
+    assert kinds == {"index", "search", "fuse", "near"}
+    assert "search plain" not in third.done
+
+
+def test_keys_name_all_that_decides_a_result(home):
+    experiment = experiments.read(home / "experiment.toml")
+
+    def keys(source: str) -> set[str]:
+        return {step.key for step in plan(experiment, source, lambda _: ["0", "1"], {})}
+
+    assert keys("a") == keys("a")
+    assert not keys("a") & keys("b")  # everything comes from the collection
+
+
+def test_only_some_steps(home, tmp_path):
+    experiment = experiments.read(home / "experiment.toml")
+    outcome = engine.run(experiment, tmp_path / "run", only="index flat")
+    assert "index flat" in outcome.done
+    assert not any(label.startswith(("search", "near")) for label in outcome.done)
+    assert not (tmp_path / "run" / "tables").exists()
+
+
+def test_a_failed_step_names_itself_and_the_rest_goes_on(home, tmp_path, farfield):
+    missing = "broken = \"expand(bm25(), file='missing.jsonl')\""
+    (home / "broken.toml").write_text(
+        MANIFEST.replace('flat = "bm25(b=0.0)"', missing).replace('"flat"]', '"broken"]')
+    )
+    done = farfield("run", home / "broken.toml", "-o", tmp_path / "run", "--keep-going")
+    assert done.status == 1
+    assert "index broken" in done.err
+    assert "missing.jsonl" in done.err
+    assert "Run the same command again" in done.err
+    finished = [path.parent.name for path in (tmp_path / "run" / "steps").glob("*/done.json")]
+    assert any(name.startswith("search") for name in finished)
+    # The cause removed, the same command goes on.
+    repaired = (home / "broken.toml").read_text().replace(missing, 'broken = "bm25(k1=2.0)"')
+    (home / "broken.toml").write_text(repaired)
+    assert farfield("run", home / "broken.toml", "-o", tmp_path / "run").status == 0
+
+
+def command(home: Path, place: Path) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "farfield",
+        "run",
+        str(home / "experiment.toml"),
+        "-o",
+        str(place),
+    ]
+
+
+def test_two_processes_in_one_directory(home, tmp_path, finished):
+    place = tmp_path / "run"
+    running = [
+        subprocess.Popen(command(home, place), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    for process in running:
+        _, err = process.communicate(timeout=110)
+        assert process.returncode == 0, err
+    one, other = (pl.read_parquet(p / "tables" / "table.parquet") for p in (place, home / "run"))
+    assert one.equals(other)
+
+
+def test_killed_at_any_moment_it_continues(home, tmp_path, finished):
+    place = tmp_path / "run"
+    for delay in (0.9, 1.7, 2.6):
+        process = subprocess.Popen(
+            command(home, place),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    engine.run(experiments.read(home / "experiment.toml"), place)
+    one, other = (pl.read_parquet(p / "tables" / "table.parquet") for p in (place, home / "run"))
+    assert one.equals(other)
+
+
+def test_the_command_shows_the_plan_and_the_result(home, tmp_path, farfield):
+    planned = farfield("run", home / "experiment.toml", "-o", tmp_path / "new", "--dry-run")
+    assert planned.status == 0
+    assert "read the collection" in planned.out
+    assert "minutes" in planned.out
+    assert not (tmp_path / "new").exists()
+    document = farfield("run", home / "experiment.toml", "-o", home / "run", "--json").json
+    assert document["failed"] == {}
+    assert {row["system"] for row in document["tables"]["table"]} >= {"plain", "both"}
+
+
+# -- manifests ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("collection = ", "this is not toml"),
+        ("shifts = ['length()']\n[systems]\na = 'bm25()'", "collection is missing"),
+        (MANIFEST.replace("shifts =", "shift ="), "no entry 'shift'. Did you mean 'shifts'"),
+        (MANIFEST.replace("depth = 50", "depth = 'x'"), "depth is 'x', expected a whole number"),
+        (MANIFEST.replace("depth = 50", "depth = 0"), "depth is 0"),
+        (MANIFEST.replace("depth = 50", "seeds = [0, 0]"), "expected different whole numbers"),
+        (MANIFEST.replace("buckets=2", "bucket=2"), "Did you mean 'buckets'"),
+        (MANIFEST.replace('"length()"', '"resttest(buckets=2)"'), "is given twice"),
+        (MANIFEST.replace("bm25(b=0.0)", "bm26()"), "systems.flat: no retriever is called 'bm26'"),
+        (MANIFEST.replace('"bm25(b=0.0)"', "3"), "systems.flat is 3"),
+        (MANIFEST.replace('"plain", "flat"]', '"plain", "flt"]'), "no system 'flt'"),
+        (MANIFEST.replace("both =", "flat ="), "a system is called 'flat' too"),
+        (MANIFEST.replace("rrf(k=10)", "oracle()"), "needs judgements"),
+        (MANIFEST.replace("nDCG@10", "nDGC@10"), "measures"),
+    ],
+)
+def test_a_bad_manifest_says_what_is_wrong(text, message, tmp_path):
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(FileError, match=message.replace("(", r"\(")):
+        experiments.read(tmp_path / "bad.toml")
+
+
+def test_a_directory_of_something_else_is_refused(home, tmp_path):
+    (tmp_path / "mine.txt").write_text("precious")
+    with pytest.raises(FileError, match="holds other files"):
+        engine.run(experiments.read(home / "experiment.toml"), tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "precious"
+    (tmp_path / "resolved.json").write_text('{"format": 99}')
+    with pytest.raises(FileError, match="format 99"):
+        engine.run(experiments.read(home / "experiment.toml"), tmp_path)
