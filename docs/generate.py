@@ -16,6 +16,7 @@ COMMANDS = [
     "coverage",
     "shift",
     "distance",
+    "train",
     "run",
     "nearfar",
     "align",

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from farfield.questions.nearfar import NearFar, near_far
     from farfield.questions.search import RetrieverTuning, index, search, tune_retriever
     from farfield.questions.shift import Shifted, shift
+    from farfield.questions.train import train
     from farfield.questions.tune import Tuning, tune
+    from farfield.recipes import Trained
     from farfield.tables import Allocation, Corpus, Partition, PerQuery, Qrels, Queries, Run
 
 _HOMES = {
@@ -79,7 +81,9 @@ _HOMES = {
     "questions.search": ["RetrieverTuning", "index", "search", "tune_retriever"],
     "questions.nearfar": ["NearFar", "near_far"],
     "questions.shift": ["Shifted", "shift"],
+    "questions.train": ["train"],
     "questions.tune": ["Tuning", "tune"],
+    "recipes": ["Trained"],
     "tables": ["Allocation", "Corpus", "Partition", "PerQuery", "Qrels", "Queries", "Run"],
     "questions.audit": ["Audit", "audit"],
 }
@@ -94,6 +98,7 @@ _MODULES = [
     "io",
     "lab",
     "measures",
+    "recipes",
     "registry",
     "retrievers",
     "shifts",
@@ -135,6 +140,7 @@ __all__ = [
     "Shifted",
     "SpecError",
     "TableError",
+    "Trained",
     "Tuning",
     "align",
     "analysis",
@@ -164,6 +170,7 @@ __all__ = [
     "read_qrels",
     "read_queries",
     "read_run",
+    "recipes",
     "registry",
     "retrievers",
     "scores_of",
@@ -175,6 +182,7 @@ __all__ = [
     "spec",
     "stats",
     "tables",
+    "train",
     "tune",
     "tune_retriever",
     "write",

@@ -28,6 +28,7 @@ from farfield.cli import (
     run,
     search,
     shift,
+    train,
 )
 from farfield.errors import CheckFailed, FarfieldError
 
@@ -50,6 +51,7 @@ app.command()(diagnose.diagnose)
 app.command()(coverage.coverage)
 app.command()(shift.shift)
 app.command()(distance.distance)
+app.command()(train.train)
 app.command()(run.run)
 app.command()(nearfar.nearfar)
 app.command()(align.align)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import Json, one_thread_for_algebra
+from farfield.cli.options import Device, Json, on_device, one_thread_for_algebra
 
 
 def index(
@@ -32,6 +32,7 @@ def index(
         Path,
         typer.Option("--output", "-o", help="The folder for the index.", show_default=False),
     ],
+    device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Index documents, to search them as often as you like.
@@ -40,6 +41,7 @@ def index(
     there already, it says so and does nothing.
     """
     one_thread_for_algebra()
+    on_device(device)
     from time import perf_counter
 
     from farfield import io, progress, retrievers
@@ -72,5 +74,5 @@ def index(
 def _said(name: str, value: object) -> str:
     words = name.replace("_", " ")
     if isinstance(value, float):
-        return f"{words} {value:,.1f}"
+        return f"{words} {value:,.4g}"
     return f"{value:,} {words}" if isinstance(value, int) else f"{words} {value}"

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Device",
     "DropSelf",
     "FigureFile",
     "Json",
@@ -23,6 +24,7 @@ __all__ = [
     "Seed",
     "Ties",
     "keep_freed_memory",
+    "on_device",
     "one_thread_for_algebra",
 ]
 
@@ -69,6 +71,12 @@ Ties = Annotated[
 DropSelf = Annotated[
     bool, typer.Option("--drop-self", help="Leave out documents with the id of their query.")
 ]
+Device = Annotated[
+    str,
+    typer.Option(
+        help="Where neural models work: auto (a GPU if there is one), cpu, cuda, cuda:1 …"
+    ),
+]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 Resamples = Annotated[int, typer.Option(help="Bootstrap resamples.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
@@ -86,3 +94,9 @@ def keep_freed_memory() -> None:
     what reading large runs spends most of its time on.
     """
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:-1,muzzy_decay_ms:-1")
+
+
+def on_device(device: str) -> None:
+    """Let neural models of this process work on a device."""
+    if device != "auto":
+        os.environ["FARFIELD_DEVICE"] = device

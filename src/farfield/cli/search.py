@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import Json, OneMeasure, Seed, one_thread_for_algebra
+from farfield.cli.options import (
+    Device,
+    Json,
+    OneMeasure,
+    Seed,
+    on_device,
+    one_thread_for_algebra,
+)
 
 if TYPE_CHECKING:
     from farfield.questions.search import RetrieverTuning
@@ -65,6 +72,7 @@ def search(
     measure: OneMeasure = "nDCG@10",
     folds: Annotated[int, typer.Option(help="With --tune: folds of queries.")] = 5,
     seed: Seed = 0,
+    device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Find documents for queries, with an index or straight from the documents.
@@ -72,6 +80,7 @@ def search(
     farfield search "bm25()" scifact --split test -o bm25.trec.gz
     """
     one_thread_for_algebra()
+    on_device(device)
     from time import perf_counter
 
     from farfield import io, progress
@@ -109,6 +118,7 @@ def search(
         "without_results": len(asked) - len(run.query_ids),
         "rows": len(run),
         "seconds": seconds,
+        **({"report": made.report} if made.report else {}),
         **document,
     }
     if json:
@@ -120,6 +130,9 @@ def search(
         f"{output}: {document['retriever']}, {len(asked):,} queries, {len(run):,} rows, "
         f"{seconds:,.2f} s"
     )
+    for what, value in made.report.items():
+        shown = f"{value:,.4g}" if isinstance(value, float) else str(value)
+        print(f"{what.replace('_', ' ')}: {shown}")
     if document["without_results"]:
         show.note(f"nothing was found for {document['without_results']:,} queries.")
 

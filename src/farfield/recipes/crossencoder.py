@@ -36,7 +36,7 @@ class crossencoder(Recipe):
     """
 
     kind = "cross"
-    from_scratch = (3, 1e-3)
+    from_scratch = (2, 1e-3)
     from_trained = (1, 5e-5)
 
     first: Retriever = field(default_factory=bm25)

@@ -18,6 +18,7 @@ from farfield.recipes.base import Job, Recipe
 from farfield.recipes.crossencoder import crossencoder
 from farfield.recipes.multivector import multivector
 from farfield.retrievers import Retriever
+from farfield.retrievers.bm25 import bm25
 from farfield.retrievers.dense import dense
 from farfield.training.losses import margin_error, teacher_divergence
 

@@ -27,7 +27,7 @@ class multivector(Recipe):
     """
 
     kind = "multi"
-    from_scratch = (2, 1e-3)
+    from_scratch = (1.5, 1e-3)
     from_trained = (3, 1e-4)
 
     negatives: Literal["in_batch", "random", "bm25"] = "in_batch"

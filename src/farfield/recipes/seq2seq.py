@@ -14,6 +14,7 @@ from farfield.neural.tokens import cut, sent, tokenised
 from farfield.neural.vectors import Ints, starts_of
 from farfield.recipes.base import Job, Recipe
 from farfield.retrievers import Retriever
+from farfield.retrievers.bm25 import bm25
 from farfield.retrievers.doc2query import doc2query
 from farfield.training.examples import Examples
 from farfield.training.order import Order

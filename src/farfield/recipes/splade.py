@@ -33,7 +33,7 @@ class splade(Recipe):
     """
 
     kind = "sparse"
-    from_scratch = (2, 1e-3)
+    from_scratch = (1.5, 1e-3)
     from_trained = (3, 1e-4)
 
     negatives: Literal["in_batch", "random", "bm25"] = "in_batch"

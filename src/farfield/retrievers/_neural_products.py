@@ -25,7 +25,7 @@ __all__ = ["Rows", "best_products", "rescored", "unit"]
 Matrix = npt.NDArray[Any]
 
 # Queries that are searched together, and values that are held when they are scored again.
-_TOGETHER, _VALUES = 8_192, 1 << 22
+_TOGETHER, _VALUES = 8_192, 1 << 26
 _ROUNDING = 2.0**-24  # single precision, relative
 
 
@@ -152,11 +152,14 @@ def _scored(
         query, place = np.nonzero(here >= 0)
         row = here[query, place]
         different, which = np.unique(row, return_inverse=True)
-        vectors = rows.take(different)
-        vectors = (unit(vectors) if units else vectors).astype(np.float64)
-        products = np.einsum(
-            "pd,pd->p", vectors[which], asked[some].astype(np.float64)[query], optimize=False
-        )
+        held = rows.take(different)
+        bounds = np.searchsorted(query, np.arange(len(some) + 1))
+        products = np.empty(len(row))
+        for at, number in enumerate(some):  # one by one: what a query needs fits into the cache
+            own = slice(bounds[at], bounds[at + 1])
+            vectors = held[which[own]]
+            wide = (unit(vectors) if units else vectors).astype(np.float64)
+            products[own] = np.einsum("rd,d->r", wide, asked[number].astype(np.float64))
         best = ranked(query, owner[row], products, k, len(some))
         of_query = np.repeat(some, np.diff(best.bounds))
         parts.append((of_query, best.docs, best.scores))

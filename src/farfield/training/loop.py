@@ -191,8 +191,11 @@ def _optimiser(model: Any, plan: Plan, device: str) -> Any:
 
 def _compile(model: Any) -> None:
     """Compile the transformer, for batches of any shape."""
-    inner = getattr(model[0], "auto_model", None) if hasattr(model, "__getitem__") else model
-    (model if inner is None else inner).compile(dynamic=True)
+    import torch
+
+    inner = getattr(model[0], "auto_model", model) if hasattr(model, "__getitem__") else model
+    # The method itself, because sentence-transformers calls it and not the module.
+    inner.forward = torch.compile(inner.forward, dynamic=True)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from farfield.spec import Member, build, parse
 
 __all__ = ["base_of", "digest_of", "making", "scratch", "untouched"]
 
+_ALIKE = 0.08  # how strongly like tokens see each other at first
 _MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -31,7 +32,7 @@ class scratch(Member):
     layers: int = 2
     dim: int = 128
     heads: int | None = None
-    vocabulary: int = 8000
+    vocabulary: int = 4000
     length: int = 128
     dropout: float = 0.0
 
@@ -65,18 +66,21 @@ class scratch(Member):
 
     def _tokenizer(self, documents: list[str], *, writes: bool) -> Any:
         from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
-        from tokenizers.models import WordPiece
-        from tokenizers.trainers import WordPieceTrainer
+        from tokenizers.models import BPE
+        from tokenizers.trainers import BpeTrainer
         from transformers import PreTrainedTokenizerFast
 
-        core = Tokenizer(WordPiece(unk_token="[UNK]"))
+        # Not WordPiece, whose trainer gives other pieces in every process.
+        core = Tokenizer(BPE(unk_token="[UNK]"))
         core.normalizer = normalizers.BertNormalizer(lowercase=True)
-        core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        trainer = WordPieceTrainer(
+        core.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.Metaspace()]
+        )
+        trainer = BpeTrainer(
             vocab_size=self.vocabulary, special_tokens=_MARKS, show_progress=False, min_frequency=2
         )
         core.train_from_iterator(documents, trainer)
-        core.decoder = decoders.WordPiece()
+        core.decoder = decoders.Metaspace()
         marks = [(mark, core.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")]
         single, pair = "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"
         if writes:  # a text that is written starts with the padding token, and ends with [SEP]
@@ -121,7 +125,9 @@ class scratch(Member):
             attention_probs_dropout_prob=self.dropout,
             pad_token_id=tokenizer.pad_token_id,
         )
-        return library.BertModel(config)
+        model = library.BertModel(config)
+        _attend_to_alike(model)
+        return model
 
     def _writer(self, tokenizer: Any) -> Any:
         import transformers
@@ -141,6 +147,21 @@ class scratch(Member):
             decoder_start_token_id=tokenizer.pad_token_id,
         )
         return library.T5ForConditionalGeneration(config)
+
+
+def _attend_to_alike(model: Any) -> None:
+    """Let queries and keys of attention start as the same, so that like tokens see each other.
+
+    Whether a word of the query is in the document is the first thing to learn for a model that
+    reads both together, and random attention takes very long to find it.
+    """
+    import torch
+
+    with torch.no_grad():
+        for layer in model.encoder.layer:
+            attention = layer.attention.self
+            torch.nn.init.normal_(attention.query.weight, std=_ALIKE)
+            attention.key.weight.copy_(attention.query.weight)
 
 
 def base_of(text: str | scratch) -> str | scratch:
