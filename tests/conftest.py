@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a core; more threads would only wait
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 settings.register_profile(
     "farfield", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
