@@ -127,9 +127,8 @@ class _Reader:
         for name in ("collection", "shifts", "systems"):
             if not self.given.get(name):
                 raise self.fault(f"{name} is missing. Every experiment needs one.")
-        split = {
-            n: self.given[n] for n in ("train", "test", "share", "together") if n in self.given
-        }
+        names: list[str] = ["train", "test", "share", "together"]
+        split = {name: self.given[name] for name in names if name in self.given}
         experiment = Experiment(
             name=self.given.get("name", self.file.stem),
             collection=self.path(self.given["collection"]),

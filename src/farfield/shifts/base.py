@@ -169,8 +169,8 @@ class Grouped(Shift):
         if len(groups.names) < 2 or not folds:
             found = ", ".join(groups.names) or "none"
             raise InputError(
-                f"{self} finds these groups of queries in {pool.collection.name}: {found}. It needs "
-                "at least two that have both training and test queries."
+                f"{self} finds these groups of queries in {pool.collection.name}: {found}. It "
+                "needs at least two that have both training and test queries."
             )
         if idle:
             facts[
