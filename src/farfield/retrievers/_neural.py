@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +16,27 @@ from farfield import neural
 from farfield.errors import FileError, InputError, SpecError
 from farfield.io.files import first_sentence, replacing
 from farfield.neural.models import Kind
+from farfield.retrievers import _neural_nearby as nearby
 from farfield.retrievers._neural_sentences import sentences, windows
 from farfield.retrievers._sparse import full_text
-from farfield.retrievers.base import Retriever
-from farfield.tables import Corpus, Queries
+from farfield.retrievers.base import UNFINISHED, Index, Manifest, Retriever, run_of
+from farfield.tables import Corpus, Queries, Run
 
 __all__ = [
     "Asking",
+    "Ints",
     "Modelled",
+    "PassageIndex",
     "Passages",
     "Ranked",
     "check_windows",
     "open_array",
     "open_strings",
     "ranked",
-    "share_kept",
     "sorted_corpus",
+    "windows_said",
     "write_array",
+    "write_passages",
     "write_strings",
 ]
 
@@ -41,6 +45,9 @@ Floats = npt.NDArray[np.float64]
 
 # Documents that are split into passages at a time.
 _TOGETHER = 8_192
+# At which the recall of an approximate search is measured.
+_RECALL = 100
+_NEARBY = "nearby.faiss"
 # Pretended queries: the first sentences of so many documents.
 _PRETENDED = 100
 
@@ -103,6 +110,13 @@ def check_windows(window: int | None, stride: int | None) -> None:
         raise SpecError(f"window is {window}, expected 1, 2, 3 … sentences.")
     if stride is not None and not 1 <= stride <= window:
         raise SpecError(f"stride is {stride}, expected 1 to {window}, the window.")
+
+
+def windows_said(window: int | None, stride: int | None) -> str:
+    """How documents are split, as part of what an index holds."""
+    if window is None:
+        return ""
+    return f", window={window}" + ("" if stride is None else f", stride={stride}")
 
 
 class Passages:
@@ -210,7 +224,7 @@ def ranked(query: Ints, doc: Ints, score: npt.NDArray[Any], k: int, queries: int
     return Ranked(bounds, doc[kept], score[kept])
 
 
-def share_kept(exact: Ranked, found: Ranked) -> float:
+def _share_kept(exact: Ranked, found: Ranked) -> float:
     """What share of the exact results is among those found?"""
     most = max(int(one.docs.max(initial=0)) for one in (exact, found)) + 1
     wanted, there = (
@@ -220,7 +234,94 @@ def share_kept(exact: Ranked, found: Ranked) -> float:
     return float(np.isin(wanted, there).mean()) if len(wanted) else 1.0
 
 
+class PassageIndex(Index):
+    """Passages in some form (``held``), each of a document (``owner``), and the model of it.
+
+    Members say how queries are encoded and searched. A search that is not exact has something that
+    names candidates (``nearby``), and ``recall`` is what share of the exact results it keeps.
+    """
+
+    retriever: Any  # Modelled, of the member's own class
+
+    def __init__(
+        self, retriever: Modelled, doc_ids: pl.Series, owner: Ints, held: Any, fingerprint: str
+    ) -> None:
+        self.retriever, self.doc_ids, self.owner = retriever, doc_ids, owner
+        self.held, self.fingerprint = held, fingerprint
+        self.nearby: Any = None
+        self.recall: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+    @classmethod
+    def opened(cls, retriever: Modelled, folder: Path, held: Any, fingerprint: str) -> Self:
+        """Open what :func:`write_passages` and :func:`nearby.write` left in a folder."""
+        documents = open_strings(folder / "documents.arrow")["doc_id"]
+        made = cls(retriever, documents, open_array(folder / "owner.npy"), held, fingerprint)
+        if (folder / _NEARBY).exists():
+            made.nearby = nearby.open_nearby(folder / _NEARBY)
+            made.recall = Manifest.read(folder).sizes.get(f"recall_at_{_RECALL}")
+        return made
+
+    def approximate(self, by: Any, texts: list[str], folder: Path | None) -> None:
+        """Find candidates with this from now on, and measure with these texts what that keeps."""
+        self.nearby = by
+        self.recall = self.recall_of(texts)
+        if folder is not None:
+            nearby.write(by, folder / _NEARBY, folder / UNFINISHED)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Documents, passages, how they are held and, unless the search is exact, its recall."""
+        found = {"documents": len(self), "passages": len(self.owner), **self.held.sizes}
+        return found if self.recall is None else {**found, f"recall_at_{_RECALL}": self.recall}
+
+    def recall_of(self, texts: list[str], k: int = _RECALL) -> float:
+        """What share of the exact best ``k`` documents of these queries is found."""
+        asked = self._encoded(texts)
+        return _share_kept(self._exact(asked, k), self._found(asked, k))
+
+    def _using(self, retriever: Retriever) -> Self:
+        assert isinstance(retriever, Modelled)  # it has the same content
+        other = type(self)(retriever, self.doc_ids, self.owner, self.held, self.fingerprint)
+        other.nearby, other.recall = self.nearby, self.recall
+        return other
+
+    def _search(self, queries: Queries, k: int, name: str) -> Run:
+        self.retriever.check_model(self.fingerprint)
+        asking = Asking.of(queries)
+        best = self._found(self._encoded(asking.texts), k)
+        if self.recall is not None:
+            self.report = {f"recall_at_{_RECALL}": self.recall}
+        doc_ids = self.doc_ids.gather(best.docs)
+        return run_of(queries, asking.spread(best.bounds), doc_ids, best.scores, name)
+
+    def _found(self, asked: Any, k: int) -> Ranked:
+        return self._exact(asked, k) if self.nearby is None else self._by_candidates(asked, k)
+
+    # -- what members say -------------------------------------------------------------------
+
+    def _encoded(self, texts: list[str]) -> Any:
+        """Queries, as the model sees them."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _encoded")
+
+    def _exact(self, asked: Any, k: int) -> Ranked:
+        """The best documents of all."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _exact")
+
+    def _by_candidates(self, asked: Any, k: int) -> Ranked:
+        """The best documents of those that :attr:`nearby` names."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _by_candidates")
+
+
 # -- files --------------------------------------------------------------------------------------
+
+
+def write_passages(passages: Passages, folder: Path) -> None:
+    """Write the documents, and which of them each passage is of."""
+    write_strings(folder / "documents.arrow", passages.documents.to_frame())
+    write_array(folder / "owner.npy", passages.owner)
 
 
 def write_strings(path: Path, columns: pl.DataFrame) -> None:

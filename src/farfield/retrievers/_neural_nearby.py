@@ -19,9 +19,10 @@ import numpy.typing as npt
 from farfield.errors import FileError, InputError
 from farfield.io.files import first_sentence
 from farfield.progress import counting
-from farfield.retrievers._neural import Ints
 
 __all__ = ["build", "candidates", "open_nearby", "write"]
+
+Ints = npt.NDArray[np.int64]
 
 _LINKS, _BUILDING = 32, 200  # of a graph: links of a vector, candidates for them
 _LEAST = 256  # vectors that 8 bits need

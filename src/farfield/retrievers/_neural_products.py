@@ -39,6 +39,11 @@ class Rows:
     def __len__(self) -> int:
         return sum(len(piece) for piece in self._pieces)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Dimensions."""
+        return {"dimensions": self.dimensions}
+
     def pieces(self, *, units: bool) -> Iterator[Matrix]:
         """Yield the matrices, as they are or with rows of length 1."""
         for piece in self._pieces:

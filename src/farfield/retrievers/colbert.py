@@ -10,7 +10,6 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from farfield import neural
 from farfield.errors import SpecError
@@ -21,28 +20,25 @@ from farfield.neural.vectors import ragged_rows, starts_of
 from farfield.progress import counting
 from farfield.retrievers import _neural_nearby as nearby
 from farfield.retrievers._neural import (
-    Asking,
     Ints,
     Modelled,
+    PassageIndex,
     Passages,
     Ranked,
     check_windows,
-    open_array,
-    open_strings,
     ranked,
-    share_kept,
-    write_array,
-    write_strings,
+    windows_said,
+    write_passages,
 )
-from farfield.retrievers.base import UNFINISHED, Index, Manifest, Retriever, run_of
-from farfield.tables import Corpus, Queries, Run
+from farfield.retrievers.base import Index
+from farfield.tables import Corpus
 
 __all__ = ["colbert"]
 
 _SMALL = 2_000_000  # token vectors up to which every document is scored
 _TOGETHER = 1_024  # queries that are searched together, exactly
 _CANDIDATES_TOGETHER = 16  # and by candidates: the tokens of all of theirs are held at once
-_RECALL, _SAMPLE = 100, 25  # at which, and on how many pretended queries, recall is measured
+_SAMPLE = 25  # pretended queries on which recall is measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +76,7 @@ class colbert(Modelled):
     @property
     def content(self) -> str:
         """Vectors of tokens, and how they are found."""
-        stride = "" if self.stride is None else f", stride={self.stride}"
-        split = "" if self.window is None else f", window={self.window}{stride}"
+        split = windows_said(self.window, self.stride)
         return f"tokens({self.model!r}{split}, {self.search})"
 
     def _index(self, corpus: Corpus, folder: Path | None) -> Index:
@@ -92,33 +87,20 @@ class colbert(Modelled):
             shards = [neural.encode_multi(self.network, texts, **half)]  # type: ignore[arg-type]
             tokens = Tokens(shards, len(texts))
         else:
-            write_strings(folder / "documents.arrow", passages.documents.to_frame())
-            write_array(folder / "owner.npy", passages.owner)
+            write_passages(passages, folder)
             stored = neural.encode_to(folder / "tokens", self.network, passages, task="document")
             tokens = Tokens(cast(list[TokenVectors], list(stored.shards())), CHUNK)
         given = (passages.documents, passages.owner, tokens, self.network_fingerprint)
         made = ColbertIndex(self, *given)
         if self.search == "candidates" or (self.search == "auto" and tokens.count > _SMALL):
-            pieces = tokens.vectors
-            made.nearby = nearby.build("ivfpq", tokens.count, pieces, tokens.dimensions)
-            made.recall = made.recall_of(passages.pretended()[:_SAMPLE])
-            if folder is not None:
-                nearby.write(made.nearby, folder / "nearby.faiss", folder / UNFINISHED)
+            by = nearby.build("ivfpq", tokens.count, tokens.vectors, tokens.dimensions)
+            made.approximate(by, passages.pretended()[:_SAMPLE], folder)
         return made
 
     def _open(self, folder: Path) -> Index:
         stored = neural.open_stored(folder / "tokens")
-        made = ColbertIndex(
-            self,
-            open_strings(folder / "documents.arrow")["doc_id"],
-            open_array(folder / "owner.npy"),
-            Tokens(cast(list[TokenVectors], list(stored.shards())), CHUNK),
-            str(stored.manifest["model"]),
-        )
-        if (folder / "nearby.faiss").exists():
-            made.nearby = nearby.open_nearby(folder / "nearby.faiss")
-            made.recall = Manifest.read(folder).sizes.get(f"recall_at_{_RECALL}")
-        return made
+        tokens = Tokens(cast(list[TokenVectors], list(stored.shards())), CHUNK)
+        return ColbertIndex.opened(self, folder, tokens, str(stored.manifest["model"]))
 
 
 class Tokens:
@@ -129,6 +111,11 @@ class Tokens:
         self.dimensions = int(shards[0].vectors.shape[1])
         self.lengths = np.concatenate([shard.lengths for shard in shards])
         self.count = int(self.lengths.sum())
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Tokens and dimensions."""
+        return {"tokens": self.count, "dimensions": self.dimensions}
 
     @cached_property
     def starts(self) -> Ints:
@@ -151,58 +138,14 @@ class Tokens:
         return TokenVectors(np.concatenate(found), starts_of(self.lengths[passages]))
 
 
-class ColbertIndex(Index):
-    """Passages as vectors of their tokens; ``recall`` is that of candidates, if they are used."""
+class ColbertIndex(PassageIndex):
+    """Passages as vectors of their tokens."""
 
     retriever: colbert
-
-    def __init__(
-        self, retriever: colbert, doc_ids: pl.Series, owner: Ints, tokens: Tokens, fingerprint: str
-    ) -> None:
-        self.retriever, self.doc_ids, self.owner = retriever, doc_ids, owner
-        self.tokens, self.fingerprint = tokens, fingerprint
-        self.nearby: Any = None
-        self.recall: float | None = None
-
-    def __len__(self) -> int:
-        return len(self.doc_ids)
-
-    @property
-    def sizes(self) -> dict[str, Any]:
-        """Documents, passages, tokens, dimensions, and what candidates keep of an exact search."""
-        found: dict[str, Any] = {
-            "documents": len(self),
-            "passages": len(self.owner),
-            "tokens": self.tokens.count,
-            "dimensions": self.tokens.dimensions,
-        }
-        return found if self.recall is None else {**found, f"recall_at_{_RECALL}": self.recall}
-
-    def recall_of(self, texts: list[str], k: int = _RECALL) -> float:
-        """What share of the exact best ``k`` documents of these queries is found."""
-        asked = self._encoded(texts)
-        return share_kept(self._exact(asked, k), self._found(asked, k))
-
-    def _using(self, retriever: Retriever) -> ColbertIndex:
-        assert isinstance(retriever, colbert)  # it has the same content
-        other = ColbertIndex(retriever, self.doc_ids, self.owner, self.tokens, self.fingerprint)
-        other.nearby, other.recall = self.nearby, self.recall
-        return other
-
-    def _search(self, queries: Queries, k: int, name: str) -> Run:
-        self.retriever.check_model(self.fingerprint)
-        asking = Asking.of(queries)
-        best = self._found(self._encoded(asking.texts), k)
-        if self.recall is not None:
-            self.report = {f"recall_at_{_RECALL}": self.recall}
-        doc_ids = self.doc_ids.gather(best.docs)
-        return run_of(queries, asking.spread(best.bounds), doc_ids, best.scores, name)
+    held: Tokens
 
     def _encoded(self, texts: list[str]) -> TokenVectors:
         return neural.encode_multi(self.retriever.network, texts, task="query")
-
-    def _found(self, asked: TokenVectors, k: int) -> Ranked:
-        return self._exact(asked, k) if self.nearby is None else self._by_candidates(asked, k)
 
     def _exact(self, asked: TokenVectors, k: int) -> Ranked:
         """Score all; look further where the last place is shared, or documents have many passages.
@@ -217,7 +160,7 @@ class ColbertIndex(Index):
                 wanted = min(passages, k + 16)
                 while len(open_):
                     some = _some(asked, open_)
-                    scores, found = neural.search_multi(some, iter(self.tokens.shards), wanted)
+                    scores, found = neural.search_multi(some, iter(self.held.shards), wanted)
                     best = ranked(
                         np.repeat(np.arange(len(open_)), found.shape[1]),
                         self.owner[found.ravel()],
@@ -248,12 +191,12 @@ class ColbertIndex(Index):
                 query = np.repeat(np.arange(len(some)), some.lengths)[:, None]
                 query = np.broadcast_to(query, near.shape)[near >= 0]
                 token = near[near >= 0]
-                passage = np.searchsorted(self.tokens.starts, token, side="right") - 1
+                passage = np.searchsorted(self.held.starts, token, side="right") - 1
                 width = len(self.owner)
                 query, passage = np.divmod(np.unique(query * width + passage), width)
                 used, which = np.unique(passage, return_inverse=True)
                 pairs = np.stack([query, which], axis=1)
-                scores = neural.maxsim(some, self.tokens.take(used), pairs)
+                scores = neural.maxsim(some, self.held.take(used), pairs)
                 parts.append((numbers[query], self.owner[passage], scores.astype(np.float64)))
                 count(len(numbers))
         return _joined(parts, k, len(asked))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from farfield import neural
 from farfield.errors import InputError, SpecError
@@ -17,25 +16,20 @@ from farfield.neural.encoding import CHUNK
 from farfield.neural.models import Kind
 from farfield.retrievers import _neural_nearby as nearby
 from farfield.retrievers._neural import (
-    Asking,
     Ints,
     Modelled,
+    PassageIndex,
     Passages,
     Ranked,
     check_windows,
-    open_array,
-    open_strings,
-    share_kept,
-    write_array,
-    write_strings,
+    windows_said,
+    write_passages,
 )
 from farfield.retrievers._neural_products import Matrix, Rows, best_products, rescored, unit
-from farfield.retrievers.base import UNFINISHED, Index, Manifest, Retriever, run_of
-from farfield.tables import Corpus, Queries, Run
+from farfield.retrievers.base import Index
+from farfield.tables import Corpus
 
 __all__ = ["dense"]
-
-_RECALL = 100  # at which the recall of an approximate search is measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +72,7 @@ class dense(Modelled):
     @property
     def content(self) -> str:
         """Vectors of passages, and what finds them roughly, if anything does."""
-        stride = "" if self.stride is None else f", stride={self.stride}"
-        split = "" if self.window is None else f", window={self.window}{stride}"
+        split = windows_said(self.window, self.stride)
         rough = "" if self.search == "exact" else f", {self.search} by {self.similarity}"
         return f"vectors({self.model!r}{split}{rough})"
 
@@ -102,98 +95,41 @@ class dense(Modelled):
             whole = neural.encode(self.network, texts, task="document", dtype=np.float16)
             vectors = [whole[first : first + CHUNK] for first in range(0, len(whole), CHUNK)]
         else:
-            write_strings(folder / "documents.arrow", passages.documents.to_frame())
-            write_array(folder / "owner.npy", passages.owner)
+            write_passages(passages, folder)
             stored = neural.encode_to(folder / "vectors", self.network, passages, task="document")
             vectors = cast(list[Matrix], list(stored.shards()))
         rows = Rows(vectors)
         made = DenseIndex(self, passages.documents, passages.owner, rows, self.network_fingerprint)
         if self.search != "exact":
             pieces = partial(rows.pieces, units=self.units)
-            made.nearby = nearby.build(self.search, len(rows), pieces, rows.dimensions)
-            made.recall = made.recall_of(passages.pretended())
-            if folder is not None:
-                nearby.write(made.nearby, folder / "nearby.faiss", folder / UNFINISHED)
+            by = nearby.build(self.search, len(rows), pieces, rows.dimensions)
+            made.approximate(by, passages.pretended(), folder)
         return made
 
     def _open(self, folder: Path) -> Index:
         stored = neural.open_stored(folder / "vectors")
-        made = DenseIndex(
-            self,
-            open_strings(folder / "documents.arrow")["doc_id"],
-            open_array(folder / "owner.npy"),
-            Rows(cast(list[Matrix], list(stored.shards()))),
-            str(stored.manifest["model"]),
-        )
-        if self.search != "exact":
-            made.nearby = nearby.open_nearby(folder / "nearby.faiss")
-            made.recall = Manifest.read(folder).sizes.get("recall_at_100")
-        return made
+        rows = Rows(cast(list[Matrix], list(stored.shards())))
+        return DenseIndex.opened(self, folder, rows, str(stored.manifest["model"]))
 
 
-class DenseIndex(Index):
-    """Passages as vectors; ``recall`` says how much of an exact search an approximate one keeps."""
+class DenseIndex(PassageIndex):
+    """Passages as vectors."""
 
     retriever: dense
-
-    def __init__(
-        self, retriever: dense, doc_ids: pl.Series, owner: Ints, rows: Rows, fingerprint: str
-    ) -> None:
-        self.retriever, self.doc_ids, self.owner = retriever, doc_ids, owner
-        self.rows, self.fingerprint = rows, fingerprint
-        self.nearby: Any = None
-        self.recall: float | None = None
-
-    def __len__(self) -> int:
-        return len(self.doc_ids)
-
-    @property
-    def sizes(self) -> dict[str, Any]:
-        """Documents, passages, dimensions and, unless the search is exact, its recall."""
-        found: dict[str, Any] = {
-            "documents": len(self),
-            "passages": len(self.rows),
-            "dimensions": self.rows.dimensions,
-        }
-        return found if self.recall is None else {**found, f"recall_at_{_RECALL}": self.recall}
-
-    def recall_of(self, texts: list[str], k: int = _RECALL) -> float:
-        """What share of the exact best ``k`` documents of these queries is found."""
-        asked = self._encoded(texts)
-        return share_kept(self._exact(asked, k), self._found(asked, k))
-
-    def _using(self, retriever: Retriever) -> DenseIndex:
-        assert isinstance(retriever, dense)  # it has the same content
-        given = (self.doc_ids, self.owner, self.rows, self.fingerprint)
-        other = DenseIndex(retriever, *given)
-        other.nearby, other.recall = self.nearby, self.recall
-        return other
-
-    def _search(self, queries: Queries, k: int, name: str) -> Run:
-        self.retriever.check_model(self.fingerprint)
-        asking = Asking.of(queries)
-        best = self._found(self._encoded(asking.texts), k)
-        if self.recall is not None:
-            self.report = {f"recall_at_{_RECALL}": self.recall}
-        return run_of(
-            queries, asking.spread(best.bounds), self.doc_ids.gather(best.docs), best.scores, name
-        )
+    held: Rows
 
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         found = neural.encode(self.retriever.network, texts, task="query")
         return unit(found) if self.retriever.units else found.astype(np.float32)
 
-    def _found(self, asked: npt.NDArray[np.float32], k: int) -> Ranked:
+    def _exact(self, asked: npt.NDArray[np.float32], k: int) -> Ranked:
+        return best_products(asked, self.held, self.owner, k, units=self.retriever.units)
+
+    def _by_candidates(self, asked: npt.NDArray[np.float32], k: int) -> Ranked:
         retriever = self.retriever
-        if retriever.search == "exact":
-            return self._exact(asked, k)
         number = max(k, retriever.candidates)
 
         def candidates(some: slice) -> Ints:
             return nearby.candidates(self.nearby, asked[some], number, retriever.probes)
 
-        units = retriever.units
-        return rescored(asked, self.rows, self.owner, candidates, k, units=units)
-
-    def _exact(self, asked: npt.NDArray[np.float32], k: int) -> Ranked:
-        return best_products(asked, self.rows, self.owner, k, units=self.retriever.units)
+        return rescored(asked, self.held, self.owner, candidates, k, units=retriever.units)
