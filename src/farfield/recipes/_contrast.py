@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from farfield.errors import SpecError
 from farfield.neural.models import kind_of
 from farfield.neural.tokens import prepared, sent
 from farfield.recipes._checking import Checking
-from farfield.recipes.base import Job
+from farfield.recipes.base import Job, Recipe
 from farfield.retrievers import Retriever
+from farfield.retrievers.bm25 import bm25
 from farfield.tables import Corpus, Queries
 from farfield.training import losses
 from farfield.training.examples import Examples
@@ -26,6 +28,7 @@ from farfield.training.order import Order
 
 __all__ = [
     "Contrast",
+    "Contrasting",
     "Encoded",
     "FromBatch",
     "FromLists",
@@ -240,3 +243,31 @@ class Contrast:
             rng = np.random.default_rng([self.seed, 6, epoch])
             self._epoch, self._positives = epoch, self.data.positives(rng)
         return self._positives
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrasting(Recipe):
+    """A recipe that tells a relevant document from others.
+
+    ``negatives`` are the relevant documents of the other queries in the batch (``in_batch``),
+    these and one for each query from the ``depth`` best of BM25 (``bm25``), or ``count`` random
+    documents for each batch (``random``; Zhan et al. 2022 take 1,024). Documents that are judged
+    relevant to a query are never its negatives.
+    """
+
+    negatives: Literal["in_batch", "random", "bm25"] = "in_batch"
+    count: int = 1024
+    depth: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("count", "depth"):
+            if getattr(self, name) < 1:
+                raise SpecError(f"{name} is {getattr(self, name)}, expected 1, 2, 3 …")
+
+    def _negatives(self, job: Job) -> Negatives:
+        if self.negatives == "random":
+            return FromRandom(len(job.examples.documents), self.count)
+        if self.negatives == "in_batch":
+            return FromBatch()
+        return FromLists(ranked_lists(job.examples, bm25(), job.collection.corpus, self.depth))

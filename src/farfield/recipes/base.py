@@ -175,35 +175,10 @@ class Recipe(Member):
 
     # -- training ---------------------------------------------------------------------------
 
-    def train(
-        self,
-        base: str | scratch,
-        collection: Collection,
-        *,
-        partition: Partition | None = None,
-        fold: str | None = None,
-        out: PathLike,
-        seed: int = 0,
-        device: str = "auto",
-        validation: int | str = 200,
-    ) -> Retriever:
-        """Train on a collection, or on one fold of a partition of it; return the retriever.
-
-        ``base`` is a folder, the name of a model, or ``scratch(…)``. Work that was stopped in the
-        folder ``out`` is continued, finished work is returned at once. For the options see
-        :meth:`Job.of`.
-        """
+    def train(self, base: str | scratch, collection: Collection, **options: Any) -> Retriever:
+        """Train as :meth:`run` does, and return the retriever that uses the model."""
         self.retriever("model")  # is it one of those that make a retriever?
-        return self.run(
-            base,
-            collection,
-            partition=partition,
-            fold=fold,
-            out=out,
-            seed=seed,
-            device=device,
-            validation=validation,
-        ).retriever
+        return self.run(base, collection, **options).retriever
 
     def run(
         self,
@@ -217,7 +192,12 @@ class Recipe(Member):
         device: str = "auto",
         validation: int | str = 200,
     ) -> Trained:
-        """As :meth:`train`, but return the model with its record."""
+        """Train on a collection, or on one fold of a partition of it.
+
+        ``base`` is a folder, the name of a model, or ``scratch(…)``. Work that was stopped in the
+        folder ``out`` is continued, finished work is returned at once. For the options see
+        :meth:`Job.of`.
+        """
         start = base_of(base)
         folder = Path(out)
         job = Job.of(collection, partition, fold, validation=validation, seed=seed, device=device)

@@ -7,25 +7,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from farfield.errors import SpecError
-from farfield.recipes._contrast import (
-    Contrast,
-    FromBatch,
-    FromLists,
-    FromRandom,
-    Negatives,
-    ranked_lists,
-    scorer,
-)
-from farfield.recipes.base import Job, Recipe
+from farfield.recipes._contrast import Contrast, Contrasting, scorer
+from farfield.recipes.base import Job
 from farfield.retrievers import Retriever
-from farfield.retrievers.bm25 import bm25
 from farfield.retrievers.dense import dense
 
 __all__ = ["contrastive"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class contrastive(Recipe):
+class contrastive(Contrasting):
     """A dense model learns to score a relevant document above others: softmax cross-entropy.
 
     ``negatives`` are the relevant documents of the other queries in the batch (``in_batch``),
@@ -37,17 +28,11 @@ class contrastive(Recipe):
     Relations: hard and dynamic go on from it with harder negatives, distil learns from a teacher.
     """
 
-    negatives: Literal["in_batch", "random", "bm25"] = "in_batch"
-    count: int = 1024
-    depth: int = 100
     similarity: Literal["cos", "dot"] = "cos"
     temperature: float = 0.05
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("count", "depth"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"{name} is {getattr(self, name)}, expected 1, 2, 3 …")
         if not self.temperature > 0:
             raise SpecError(f"temperature is {self.temperature}, expected a number above 0.")
 
@@ -62,15 +47,6 @@ class contrastive(Recipe):
             model,
             job,
             batch=self.batch,
-            negatives=negatives_of(self.negatives, job, self.count, self.depth),
+            negatives=self._negatives(job),
             score=scorer("dense", cosine=self.similarity == "cos", temperature=self.temperature),
         )
-
-
-def negatives_of(name: str, job: Job, count: int, depth: int) -> Negatives:
-    """Return where negatives come from."""
-    if name == "random":
-        return FromRandom(len(job.examples.documents), count)
-    if name == "in_batch":
-        return FromBatch()
-    return FromLists(ranked_lists(job.examples, bm25(), job.collection.corpus, depth))

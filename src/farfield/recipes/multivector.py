@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from farfield.errors import SpecError
-from farfield.recipes._contrast import Contrast, scorer
-from farfield.recipes.base import Job, Recipe
-from farfield.recipes.contrastive import negatives_of
+from farfield.recipes._contrast import Contrast, Contrasting, scorer
+from farfield.recipes.base import Job
 from farfield.retrievers import Retriever
 from farfield.retrievers.colbert import colbert
 
@@ -17,7 +16,7 @@ __all__ = ["multivector"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class multivector(Recipe):
+class multivector(Contrasting):
     """A late-interaction model (ColBERT) learns to score a relevant document above others.
 
     The score is the best product of every query token, added up, divided by ``temperature``;
@@ -30,16 +29,10 @@ class multivector(Recipe):
     from_scratch = (1.5, 1e-3)
     from_trained = (3, 1e-4)
 
-    negatives: Literal["in_batch", "random", "bm25"] = "in_batch"
-    count: int = 1024
-    depth: int = 100
     temperature: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("count", "depth"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"{name} is {getattr(self, name)}, expected 1, 2, 3 …")
         if not self.temperature > 0:
             raise SpecError(f"temperature is {self.temperature}, expected a number above 0.")
 
@@ -52,6 +45,6 @@ class multivector(Recipe):
             self._load(base, job),
             job,
             batch=self.batch,
-            negatives=negatives_of(self.negatives, job, self.count, self.depth),
+            negatives=self._negatives(job),
             score=scorer("multi", temperature=self.temperature),
         )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from farfield.errors import SpecError
-from farfield.recipes._contrast import Contrast, Encoded, scorer
+from farfield.recipes._contrast import Contrast, Contrasting, Encoded, scorer
 from farfield.recipes._words import has_head, settle
-from farfield.recipes.base import Job, Recipe
-from farfield.recipes.contrastive import negatives_of
+from farfield.recipes.base import Job
 from farfield.recipes.mlm import mlm
 from farfield.retrievers import Retriever
 from farfield.retrievers.splade import splade as sparse_words
@@ -20,7 +19,7 @@ __all__ = ["splade"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class splade(Recipe):
+class splade(Contrasting):
     """SPLADE-max: weights log(1 + relu(logit)), their largest over the text, few of them above 0.
 
     The loss is that of contrastive, on plain products, with ``query_flops`` and ``document_flops``
@@ -36,9 +35,6 @@ class splade(Recipe):
     from_scratch = (1.5, 1e-3)
     from_trained = (3, 1e-4)
 
-    negatives: Literal["in_batch", "random", "bm25"] = "in_batch"
-    count: int = 1024
-    depth: int = 100
     query_flops: float = 3e-4
     document_flops: float = 1e-4
     until: float = 0.33
@@ -46,9 +42,6 @@ class splade(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("count", "depth"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"{name} is {getattr(self, name)}, expected 1, 2, 3 …")
         for name in ("query_flops", "document_flops"):
             if getattr(self, name) < 0:
                 raise SpecError(f"{name} is {getattr(self, name)}, expected 0 or more.")
@@ -67,7 +60,7 @@ class splade(Recipe):
             self._load(base, job),
             job,
             batch=self.batch,
-            negatives=negatives_of(self.negatives, job, self.count, self.depth),
+            negatives=self._negatives(job),
             score=scorer("sparse"),
         )
         if warmed:
