@@ -1,4 +1,7 @@
-"""Names for content: the same rows give the same 32 hex digits, on every machine and version."""
+"""Names for content and for what made it.
+
+The same rows give the same 32 hex digits, on every machine and version.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-__all__ = ["fingerprint_of"]
+__all__ = ["fingerprint_of", "versions_of"]
 
 
 def fingerprint_of(kind: str, frame: pl.DataFrame) -> str:
@@ -46,3 +49,16 @@ def _hash_column(digest: Any, column: pl.Series) -> None:
         digest.update(
             values.fill_null(0).to_numpy().astype("<i8" if kind == b"i" else "<f8").tobytes()
         )
+
+
+def versions_of(*names: str) -> dict[str, str]:
+    """Return the versions of those of these packages that are installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

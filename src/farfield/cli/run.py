@@ -68,7 +68,7 @@ def run(
         tell=(lambda _: None) if json else show.note,
     )
     if json:
-        tables = {name: _rows(frame) for name, frame in outcome.tables().items()}
+        tables = {name: frame.fill_nan(None).to_dicts() for name, frame in outcome.tables().items()}
         show.print_json(_outcome(outcome) | {"tables": tables})
     else:
         _print_outcome(outcome)
@@ -79,13 +79,6 @@ def run(
             f"{label}: {problem}\nIts log is in {outcome.directory / 'logs'}. Run the same command "
             "again to continue; what is finished is kept."
         )
-
-
-def _rows(frame: Any) -> list[dict[str, Any]]:
-    import polars as pl
-
-    rows: list[dict[str, Any]] = frame.with_columns(pl.selectors.float().fill_nan(None)).to_dicts()
-    return rows
 
 
 def _planned(one: Planned) -> dict[str, Any]:

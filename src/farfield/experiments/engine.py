@@ -20,7 +20,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,9 @@ import polars as pl
 from farfield.errors import FarfieldError, FileError, InputError
 from farfield.experiments.manifest import Experiment
 from farfield.experiments.steps import FORMAT, Step, plan
+from farfield.fingerprint import versions_of
 from farfield.io import read_collection
-from farfield.io.files import PathLike, replacing
+from farfield.io.files import PathLike, replacing, write_json
 
 __all__ = ["Outcome", "Planned", "run", "survey"]
 
@@ -160,7 +160,7 @@ def _source(collection: str, place: Path) -> str:
             return str(found["fingerprint"])
     fingerprint = read_collection(collection).fingerprint
     if stamp is not None and place.is_dir():
-        _write_json(known, {"stamp": stamp, "fingerprint": fingerprint})
+        write_json(known, {"stamp": stamp, "fingerprint": fingerprint})
     return fingerprint
 
 
@@ -299,9 +299,9 @@ def _work(
             "seconds": time.perf_counter() - begin,
             "bytes": sum(f.stat().st_size for f in out.rglob("*") if f.is_file()),
             "peak_memory_mb": _peak_memory(),
-            "versions": _versions(),
+            "versions": versions_of(*_LIBRARIES),
         }
-        _write_json(out / "done.json", record)
+        write_json(out / "done.json", record)
     return ""
 
 
@@ -386,11 +386,11 @@ def _open_directory(place: Path, experiment: Experiment) -> None:
     resolved = {
         "format": FORMAT,
         **experiment.to_dict(),
-        "versions": _versions(),
+        "versions": versions_of(*_LIBRARIES),
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
-    _write_json(known, resolved)
+    write_json(known, resolved)
 
 
 def _collect(steps: Sequence[Step], place: Path) -> None:
@@ -408,18 +408,3 @@ def _collect(steps: Sequence[Step], place: Path) -> None:
         if frames:
             with replacing(place / "tables" / f"{name}.parquet") as file:
                 pl.concat(frames, how="diagonal").write_parquet(file)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _write_json(path: Path, content: Any) -> None:
-    with replacing(path) as file:
-        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())

@@ -24,7 +24,7 @@ from farfield.io import (
     read_run,
     write,
 )
-from farfield.io.files import replacing
+from farfield.io.files import replacing, write_json
 from farfield.questions.nearfar import near_far
 from farfield.questions.shift import shift as make_shift
 from farfield.retrievers import Retriever
@@ -62,7 +62,7 @@ def collection(spec: dict[str, Any], needs: Folders, out: Path) -> None:
     for number, split in enumerate(found.qrels):
         write(found.qrels[split], out / f"qrels-{number}.parquet")
     about = {"name": found.name, "splits": list(found.qrels), "card": found.card.to_dict()}
-    _write_json(out / "collection.json", about)
+    write_json(out / "collection.json", about)
 
 
 def shift(spec: dict[str, Any], needs: Folders, out: Path) -> None:
@@ -75,7 +75,7 @@ def shift(spec: dict[str, Any], needs: Folders, out: Path) -> None:
     for name in ("sizes", "dropped", "overlap"):
         _write_frame(getattr(answer, name), out / f"{name}.parquet")
     write(answer.dealt.pool.at(answer.dealt.pool.test), out / "queries.parquet")
-    _write_json(out / "folds.json", [fold.name for fold in answer.dealt.folds])
+    write_json(out / "folds.json", [fold.name for fold in answer.dealt.folds])
     answer.write(out / "partition.parquet")
 
 
@@ -153,8 +153,3 @@ def _retriever(spec: dict[str, Any], needs: Folders) -> Retriever:
 def _write_frame(frame: pl.DataFrame, path: Path) -> None:
     with replacing(path) as file:
         frame.write_parquet(file)
-
-
-def _write_json(path: Path, content: Any) -> None:
-    with replacing(path) as file:
-        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())

@@ -31,6 +31,7 @@ __all__ = [
     "load",
     "name_of",
     "replacing",
+    "write_json",
 ]
 
 PathLike = str | os.PathLike[str]
@@ -221,6 +222,14 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def write_json(path: PathLike, content: Any) -> None:
+    """Write one JSON document, for people to read as well; in place of what was there."""
+    import json
+
+    with replacing(path) as file:
+        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def _is_special(path: PathLike) -> bool:

@@ -14,7 +14,7 @@ import polars as pl
 from farfield.collection import Collection
 from farfield.errors import FileError, InputError, did_you_mean
 from farfield.io import beir
-from farfield.io.files import Content, PathLike, replacing
+from farfield.io.files import Content, PathLike, replacing, write_json
 from farfield.io.form import form_of
 from farfield.io.text import shown
 from farfield.tables import Corpus, Qrels, Queries, Run, Table
@@ -55,8 +55,7 @@ def write_collection(collection: Collection, path: PathLike) -> None:
         write(table, folder / f"{name}.jsonl", format="beir")
     for split, qrels in collection.qrels.items():
         write(qrels, folder / "qrels" / f"{split}.tsv", format="beir")
-    with replacing(folder / "card.json") as file:
-        file.write((json.dumps(collection.card.to_dict(), indent=2) + "\n").encode())
+    write_json(folder / "card.json", collection.card.to_dict())
 
 
 def format_for(path: PathLike, kind: type[Table]) -> str:

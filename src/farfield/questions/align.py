@@ -101,8 +101,8 @@ class Alignment:
         return {
             "systems": len(self.scores),
             "left_out": self.left_out,
-            "correlations": _jsonable(self.table),
-            "differences": _jsonable(self.differences),
+            "correlations": self.table.fill_nan(None).to_dicts(),
+            "differences": self.differences.fill_nan(None).to_dicts(),
         }
 
     def figure(self) -> go.Figure:
@@ -271,7 +271,3 @@ def _known(names: Sequence[str], known: Sequence[str], what: str) -> None:
             raise InputError(
                 f"there is no {what} {name!r}.{did_you_mean(name, known)} There are: {some}."
             )
-
-
-def _jsonable(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    return frame.with_columns(pl.selectors.float().fill_nan(None)).to_dicts()

@@ -178,10 +178,10 @@ class NearFar:
     def to_dict(self) -> dict[str, Any]:
         """Return what ``farfield nearfar --json`` prints."""
         return {
-            "near_far": _jsonable(self.table),
-            "by_memory": _jsonable(self.by_memory),
-            "losses": _jsonable(self.losses),
-            "matrix": _jsonable(self.matrix),
+            "near_far": self.table.fill_nan(None).to_dicts(),
+            "by_memory": self.by_memory.fill_nan(None).to_dicts(),
+            "losses": self.losses.fill_nan(None).to_dicts(),
+            "matrix": self.matrix.fill_nan(None).to_dicts(),
             "level": self.level,
         }
 
@@ -412,7 +412,3 @@ def _adjusted(frame: pl.DataFrame, within: list[str]) -> pl.DataFrame:
             adjusted[known] = stats.adjust(p.drop_nulls().to_numpy(), "holm")
         parts.append(part.with_columns(pl.Series("p_adjusted", adjusted)))
     return pl.concat(parts).sort("at").drop("at")
-
-
-def _jsonable(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    return frame.with_columns(pl.selectors.float().fill_nan(None)).to_dicts()

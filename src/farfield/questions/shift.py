@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from farfield.collection import Card, Collection
 from farfield.encoders import Encoder
 from farfield.errors import FileError, InputError, did_you_mean
 from farfield.io import read_collection, write, write_collection
-from farfield.io.files import PathLike, replacing
+from farfield.io.files import PathLike, replacing, write_json
 from farfield.overlap.labels import shared_labels
 from farfield.progress import track
 from farfield.shifts import Dealt, Fold, Shift
@@ -145,8 +144,7 @@ class Shifted:
         """Write the partition, and its manifest beside it; return the manifest's path."""
         write(self.partition, path)
         beside = Path(path).with_suffix(".manifest.json")
-        with replacing(beside) as file:
-            file.write((json.dumps(self.manifest(), indent=2, ensure_ascii=False) + "\n").encode())
+        write_json(beside, self.manifest())
         return beside
 
     def export(self, layout: str, path: PathLike) -> list[Path]:
@@ -177,7 +175,7 @@ class Shifted:
 
     def _export_beir(self, folders: list[Path]) -> None:
         first = folders[0]
-        for place, made in zip(folders, track_all(self.collections(), len(folders)), strict=True):
+        for place, made in zip(folders, _tracked(self.collections(), len(folders)), strict=True):
             if place == first:
                 write_collection(made, place)
                 continue
@@ -254,7 +252,7 @@ def shift(
     return Shifted(dealt, level)
 
 
-def track_all(items: Iterator[Collection], count: int) -> Iterator[Collection]:
+def _tracked(items: Iterator[Collection], count: int) -> Iterator[Collection]:
     """Yield collections as they are made, with a bar."""
     for _ in track(range(count), "writing folds"):
         yield next(items)

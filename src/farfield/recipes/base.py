@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,8 +20,8 @@ import polars as pl
 from farfield import neural
 from farfield.collection import Collection
 from farfield.errors import FileError, InputError, SpecError, did_you_mean
-from farfield.fingerprint import fingerprint_of
-from farfield.io.files import PathLike, replacing
+from farfield.fingerprint import fingerprint_of, versions_of
+from farfield.io.files import PathLike, write_json
 from farfield.neural.models import Kind, quietly
 from farfield.retrievers import Retriever
 from farfield.retrievers._sparse import full_text
@@ -221,12 +220,12 @@ class Recipe(Member):
             "device": _device(job.device),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "wall_seconds": (datetime.now(UTC) - start).total_seconds(),
-            "versions": _versions(),
+            "versions": versions_of(*_LIBRARIES),
             **job.facts,
             **figures,
             "model": digest_of(str(folder / "model")),
         }
-        _write(folder / _RECORD, record)
+        write_json(folder / _RECORD, record)
         for left in (*folder.glob("checkpoint.pt"), *folder.glob("best-*.pt")):
             left.unlink()
         return Trained(self, folder)
@@ -305,7 +304,7 @@ class Recipe(Member):
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(folder, f"cannot be made: {error.strerror or error}.") from error
-        _write(note, ours)
+        write_json(note, ours)
         return False
 
 
@@ -341,16 +340,6 @@ def _unseen(collection: Collection, split: str, trained: pl.Series) -> pl.Series
     return found
 
 
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def _device(device: str) -> str:
     if not device.startswith("cuda"):
         return device
@@ -365,8 +354,3 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise FileError(path, f"this cannot be read ({error}). Train again.") from None
     return dict(found)
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    with replacing(path) as file:
-        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())

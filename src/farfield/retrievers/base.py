@@ -12,7 +12,6 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -22,7 +21,8 @@ import numpy.typing as npt
 import polars as pl
 
 from farfield.errors import FileError, InputError
-from farfield.io.files import PathLike, load, replacing
+from farfield.fingerprint import versions_of
+from farfield.io.files import PathLike, load, write_json
 from farfield.spec import Member
 from farfield.tables import Corpus, Queries, Run
 
@@ -175,7 +175,7 @@ class Retriever(Member):
             note.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(folder, f"cannot be made: {error.strerror or error}.") from error
-        _write_json(note, self._job(corpus))
+        write_json(note, self._job(corpus))
 
     def _job(self, corpus: Corpus) -> dict[str, Any]:
         return {"content": self.content, "corpus": corpus.fingerprint, "inputs": self.inputs}
@@ -214,14 +214,13 @@ class Manifest:
     @classmethod
     def of(cls, retriever: Retriever, corpus: Corpus, index: Index) -> Self:
         """Describe an index that was just made."""
-        versions = {name: version(name) for name in ("farfield", "numpy", "polars")}
         return cls(
             spec=str(retriever),
             content=retriever.content,
             corpus=corpus.fingerprint,
             inputs=retriever.inputs,
             sizes=index.sizes,
-            versions=versions,
+            versions=versions_of("farfield", "numpy", "polars"),
         )
 
     @classmethod
@@ -250,7 +249,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write ``manifest.json``."""
-        _write_json(folder / self.FILE, asdict(self))
+        write_json(folder / self.FILE, asdict(self))
 
 
 def run_of(
@@ -278,8 +277,3 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise FileError(path, "expected one JSON object.")
     return given
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with replacing(path) as file:
-        file.write((json.dumps(content, indent=2) + "\n").encode())
