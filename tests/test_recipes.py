@@ -186,15 +186,27 @@ def test_a_fold_trains_on_its_queries_alone(collection):
     fold = answer.dealt.folds[0].name
     job = Job.of(collection, answer.partition, fold, validation=10)
     frame = answer.partition.frame.filter((pl.col("fold") == fold) & (pl.col("role") == "train"))
-    used = {*job.examples.query_ids, *job.held_out.query_ids}
-    assert used == set(frame["query_id"])
-    assert not set(job.examples.query_ids) & set(job.held_out.query_ids)
+    held_out = set(job.held_out.query_ids)
+    assert set(job.examples.query_ids) == set(frame["query_id"]) - held_out
     with pytest.raises(InputError, match="no fold is given"):
         Job.of(collection, answer.partition)
     with pytest.raises(InputError, match="there is no fold"):
         Job.of(collection, answer.partition, "medium")
     with pytest.raises(InputError, match="without a partition"):
         Job.of(collection, fold="short")
+
+
+def test_validation_is_not_subject_to_the_shift(collection):
+    answer = ff.shift("length()", collection)
+    jobs = [Job.of(collection, answer.partition, f.name, validation=20) for f in answer.dealt.folds]
+    held_out = [set(job.held_out.query_ids) for job in jobs]
+    assert held_out[0] == held_out[1]
+    assert len(held_out[0]) == 20
+    short, long = ({*job.examples.query_ids} for job in jobs)
+    assert not (short | long) & held_out[0]
+    groups = answer.partition.frame.filter(pl.col("role") == "train").group_by("fold")
+    for _, part in groups.agg(pl.col("query_id")).iter_rows():
+        assert set(part) & held_out[0]  # some of each group, also of the one left out
 
 
 def test_validation_may_be_a_split_that_is_not_trained_on(collection):

@@ -65,11 +65,13 @@ class Job:
     ) -> Job:
         """Find the training queries: those of a fold, or of the split ``train``.
 
-        Without a split of that name the only one there is is taken. ``validation`` is how many of
-        them are held out to choose the best checkpoint, or a split with others.
+        Without a split of that name the only one there is is taken. ``validation`` is how many
+        queries are held out to choose the best checkpoint, or a split with others. They are not
+        subject to the shift: drawn from the training queries of all folds, whatever the fold, as in
+        MS-Shift, so that near and far models are chosen by the same queries.
         """
         where = neural.device_of(device)
-        ids, facts = _training_queries(collection, partition, fold)
+        ids, pool, facts = _training_queries(collection, partition, fold)
         corpus = collection.corpus.frame
         texts = full_text(corpus).to_list()
         judged = pl.concat(
@@ -95,7 +97,8 @@ class Job:
         elif validation < 0:
             raise InputError(f"validation is {validation}, expected 0, 1, 2 … queries or a split.")
         else:
-            found, held_out = found.divided(validation, seed)
+            held_out = examples(pool).drawn(min(validation, len(found) // 5), seed)
+            found = examples(ids.filter(~ids.is_in(held_out.query_ids.implode())))
         if not len(held_out):
             held_out = None
         facts |= {
@@ -310,13 +313,15 @@ class Recipe(Member):
 
 def _training_queries(
     collection: Collection, partition: Partition | None, fold: str | None
-) -> tuple[pl.Series, dict[str, Any]]:
+) -> tuple[pl.Series, pl.Series, dict[str, Any]]:
+    """The queries to train on, those of all folds, and what to write down about them."""
     if partition is None:
         if fold is not None:
             raise InputError(f"fold {fold!r} is given without a partition. Give both.")
         splits = list(collection.qrels)
         split = splits[0] if len(splits) == 1 else "train"
-        return collection.qrels[split].query_ids, {"split": split}
+        ids = collection.qrels[split].query_ids
+        return ids, ids, {"split": split}
     folds = partition.frame["fold"].unique(maintain_order=True).to_list()
     if fold is None and len(folds) == 1:
         fold = folds[0]
@@ -328,7 +333,8 @@ def _training_queries(
     chosen = partition.frame.filter((pl.col("fold") == fold) & (pl.col("role") == "train"))
     if not len(chosen):
         raise InputError(f"the fold {fold!r} has no training queries.")
-    return chosen["query_id"], {"fold": fold, "partition": partition.fingerprint}
+    pool = partition.frame.filter(pl.col("role") == "train")["query_id"].unique().sort()
+    return chosen["query_id"], pool, {"fold": fold, "partition": partition.fingerprint}
 
 
 def _unseen(collection: Collection, split: str, trained: pl.Series) -> pl.Series:

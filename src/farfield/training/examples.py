@@ -89,11 +89,10 @@ class Examples:
             relevance=self.relevance[at],
         )
 
-    def divided(self, held_out: int, seed: int) -> tuple[Examples, Examples]:
-        """Return those to train on, and a random sample that is not, at most a fifth of all."""
-        count = min(held_out, len(self) // 5)
-        drawn = np.random.default_rng([seed, 1]).permutation(len(self))
-        return self.take(np.sort(drawn[count:])), self.take(np.sort(drawn[:count]))
+    def drawn(self, count: int, seed: int) -> Examples:
+        """Return a random sample of the queries; a smaller one is a part of a larger one."""
+        order = np.random.default_rng([seed, 1]).permutation(len(self))
+        return self.take(np.sort(order[:count]))
 
     def positives(self, rng: np.random.Generator) -> Ints:
         """Draw a relevant document for each query, the more relevant the more often."""
