@@ -2,6 +2,7 @@
 
     python benchmarks/training.py --model FOLDER --pairs FILE           # everything
     python benchmarks/training.py --model FOLDER --pairs FILE --only dense
+    python benchmarks/training.py --model FOLDER --pairs FILE --quality   # how good the models are
     python benchmarks/training.py --model FOLDER --small                # a try on a CPU
 
 ``--model`` is any SentenceTransformer (all-MiniLM-L6-v2 in the README); ``--pairs`` is a file of
@@ -32,9 +33,11 @@ from farfield.recipes.base import Job
 from farfield.recipes.crossencoder import _Pairs
 from farfield.training.examples import Examples
 from farfield.training.loop import Plan, fit
+from farfield.training.scratch import untouched
 
 LONGEST = 128
 RATE = 5e-5
+WARMUP = 0.1
 
 
 def row(*cells: object) -> None:
@@ -53,16 +56,18 @@ def pairs_of(path: Path | None, count: int) -> tuple[list[str], list[str]]:
     return [" ".join(text.split()[:8]) for text in texts], texts
 
 
-def job_of(queries: list[str], texts: list[str], device: str) -> Job:
+def job_of(queries: list[str], texts: list[str], device: str, seed: int = 0) -> Job:
+    """What to train on; of the documents those without a query are there to be found."""
     ids = pl.Series([str(number) for number in range(len(texts))], dtype=pl.String)
-    relevant = np.ones(len(ids), np.int64)
+    asked = ids[: len(queries)]
+    relevant = np.ones(len(asked), np.int64)
     examples = Examples.of(
-        pl.DataFrame({"query_id": ids, "text": queries}),
+        pl.DataFrame({"query_id": asked, "text": queries}),
         ids,
         texts,
-        pl.DataFrame({"query_id": ids, "doc_id": ids, "relevance": relevant}),
+        pl.DataFrame({"query_id": asked, "doc_id": asked, "relevance": relevant}),
     )
-    return Job(None, examples, None, 0, device)  # type: ignore[arg-type]  # nothing asks for it
+    return Job(None, examples, None, seed, device)  # type: ignore[arg-type]  # nothing asks for it
 
 
 def timed(task: Any, warm: int, steps: int, compiled: bool) -> tuple[float, float, float]:
@@ -79,12 +84,11 @@ def timed(task: Any, warm: int, steps: int, compiled: bool) -> tuple[float, floa
     return traces[1].examples / traces[1].seconds, last, traces[0].seconds
 
 
-def ours_dense(path: str, job: Job, batch: int, warm: int, steps: int, compiled: bool) -> Any:
-    model = neural.load(path, device=job.device)
+def dense_task(path: str, job: Job, batch: int) -> Any:
+    model = neural.load(path, device=job.device, fresh=True)
     model.max_seq_length = LONGEST
     score = scorer("dense", cosine=True, temperature=0.05)
-    task = Contrast(model, job, batch=batch, negatives=FromBatch(), score=score)
-    return timed(task, warm, steps, compiled)
+    return Contrast(model, job, batch=batch, negatives=FromBatch(), score=score)
 
 
 class LabelledPairs(_Pairs):
@@ -105,19 +109,29 @@ class LabelledPairs(_Pairs):
         )
 
 
-def ours_cross(path: str, job: Job, batch: int, warm: int, steps: int, compiled: bool) -> Any:
-    model = neural.load(path, "cross", device=job.device, fresh=True)
+def cross_task(path: str, job: Job, batch: int) -> Any:
+    model = untouched(lambda: neural.load(path, "cross", device=job.device, fresh=True), job.seed)
     model.max_seq_length = LONGEST
     lists = FromLists(np.full((len(job.examples), 1), -1))
     recipe: Any = SimpleNamespace(batch=batch // 2, negatives=1)  # BM25 is not needed here
-    task = LabelledPairs(model, job, recipe, lists, Checking(None, 0))
-    return timed(task, warm, steps, compiled)
+    return LabelledPairs(model, job, recipe, lists, Checking(None, 0))
+
+
+TASKS = {"dense": dense_task, "cross": cross_task}
 
 
 def stock(
-    kind: str, path: str, data: Any, device: str, batch: int, workers: int, warm: int, steps: int
-) -> tuple[float, float]:
-    """Return examples a second of a stock trainer, and its last loss."""
+    kind: str,
+    path: str,
+    data: Any,
+    device: str,
+    batch: int,
+    workers: int,
+    warm: int,
+    steps: int,
+    seed: int = 0,
+) -> tuple[float, float, Any]:
+    """Return examples a second of a stock trainer, its last loss, and the model."""
     import sentence_transformers as library
     import torch
     from transformers import TrainerCallback
@@ -136,9 +150,11 @@ def stock(
                     (now, 0.0) if state.global_step == warm else (self.start, now)
                 )
 
-    model = neural.load(path, "dense" if kind == "dense" else "cross", device=device, fresh=True)
+    chosen: Any = "dense" if kind == "dense" else "cross"
+    model = untouched(lambda: neural.load(path, chosen, device=device, fresh=True), seed)
     model.max_seq_length = LONGEST
     queries, texts = data
+    texts = texts[: len(queries)]
     loss: Any
     trainer: Any
     if kind == "dense":
@@ -153,11 +169,11 @@ def stock(
     else:
         from sentence_transformers.cross_encoder import losses as cross_losses
 
-        others = np.random.default_rng(0).permutation(len(texts))
+        others = np.random.default_rng(seed).permutation(len(texts))
         both = [*texts, *(texts[at] for at in others)]
         labels = [1.0] * len(texts) + [0.0] * len(texts)
         dataset = datasets.Dataset.from_dict({"query": queries * 2, "text": both, "label": labels})
-        dataset = dataset.shuffle(seed=0)
+        dataset = dataset.shuffle(seed=seed)
         loss = cross_losses.BinaryCrossEntropyLoss(model)
         from sentence_transformers.cross_encoder import CrossEncoderTrainer
 
@@ -175,6 +191,8 @@ def stock(
             max_steps=warm + steps,
             per_device_train_batch_size=batch,
             learning_rate=RATE,
+            warmup_steps=WARMUP * (warm + steps),
+            seed=seed,
             bf16=device == "cuda",
             use_cpu=device == "cpu",
             dataloader_num_workers=workers,
@@ -189,7 +207,36 @@ def stock(
         )
         run.train()
     noted = [float(one["loss"]) for one in run.state.log_history if "loss" in one]
-    return batch * steps / (clock.end - clock.start), noted[-1]
+    return batch * steps / (clock.end - clock.start), noted[-1], model
+
+
+def quality(kind: str, path: str, data: Any, device: str, small: bool) -> None:
+    """Print nDCG@10 on queries that were held out, of models that both sides trained alike."""
+    queries, texts = data
+    count = 20 if small else 2000
+    asked = job_of(queries[-count:], [*texts[-count:], *texts[:-count]], device).examples
+    batch, epochs = (16, 1) if small else (256, 1)
+    steps = epochs * (len(queries) - count) // batch
+    candidates = None
+    if kind == "cross":  # what the base finds, and the relevant document in any case
+        base = neural.load(path, device=device)
+        found, held = (neural.encode(base, each) for each in (asked.queries, asked.documents))
+        candidates = neural.search(found, held, 10 if small else 50, device=device)[1]
+        own = np.arange(count)
+        lacking = ~(candidates == own[:, None]).any(1)
+        candidates[lacking, -1] = own[lacking]
+    checking = Checking(asked, 0, candidates)
+    print(f"\n{kind}: {steps} steps of {batch}, {count} queries held out\n")
+    row("seed", "stock trainer", "farfield")
+    row("---", "---", "---")
+    for seed in range(2 if small else 3):
+        kept = (queries[:-count], texts)
+        theirs = stock(kind, path, kept, device, batch, 0, 0, steps, seed)[2]
+        task = TASKS[kind](path, job_of(*kept, device, seed), batch)
+        plan = Plan(steps=steps, lr=RATE, warmup=WARMUP, decay=0.0, checks=0, seed=seed)
+        with tempfile.TemporaryDirectory() as folder:
+            fit(task, plan, Path(folder))
+        row(seed, *(f"{checking(model.to(device)):.4f}" for model in (theirs, task.model)))
 
 
 def main() -> None:
@@ -200,6 +247,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--only", choices=["dense", "cross"])
     parser.add_argument("--ours", action="store_true", help="no stock trainers")
+    parser.add_argument("--quality", action="store_true", help="how good, not how fast")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     device = neural.device_of(options.device)
@@ -212,13 +260,16 @@ def main() -> None:
     warm, steps = (2, 4) if options.small else (10, 50)
     workers = 0 if options.small else 8
     for kind in [options.only] if options.only else ["dense", "cross"]:
+        if options.quality:
+            quality(kind, options.model, data, device, options.small)
+            continue
         for batch in batches[kind]:
             print(f"\n{kind}, batch {batch}, {device}\n")
             row("what", "pairs/s", "times stock", "times stock with workers", "last loss")
             row(*("---" for _ in range(5)))
             base: list[float] = []
             for count in [] if options.ours else ([0, workers] if kind == "dense" else [0]):
-                rate, loss = stock(kind, options.model, data, device, batch, count, warm, steps)
+                rate, loss, _ = stock(kind, options.model, data, device, batch, count, warm, steps)
                 base.append(rate)
                 row(
                     f"stock trainer, {count} workers",
@@ -227,10 +278,10 @@ def main() -> None:
                     *("" for _ in range(2 - len(base))),
                     f"{loss:.4f}",
                 )
-            work = ours_dense if kind == "dense" else ours_cross
             for compiled in (False, True) if device == "cuda" else (False,):
                 count = steps if options.small else 2 * steps
-                rate, loss, warmed = work(options.model, job, batch, warm, count, compiled)
+                task = TASKS[kind](options.model, job, batch)
+                rate, loss, warmed = timed(task, warm, count, compiled)
                 name = f"farfield{', compiled' * compiled} ({warmed:.0f} s to warm up)"
                 row(
                     name,

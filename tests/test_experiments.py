@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import polars as pl
@@ -19,6 +20,8 @@ from farfield import experiments, lab
 from farfield.errors import FileError
 from farfield.experiments import engine
 from farfield.experiments.steps import plan
+from farfield.experiments.tables import in_short, together
+from farfield.experiments.workers import Task, carry_out
 
 MANIFEST = """
 collection = "lab"
@@ -71,6 +74,74 @@ def test_every_step_is_done_and_untrained_systems_lose_nothing(finished, home):
     assert mine["near"].to_list() == pytest.approx([direct, direct])
 
 
+def test_groups_are_held_against_similarity_over_all_shifts(finished):
+    tables = finished.tables()
+    assert tables["points"].select("shift", "group").n_unique() == 4
+    assert set(tables["points"]["indicator"]) == {"jaccard", "r"}
+    assert tables["by_similarity"]["rel_loss"].to_list() == [0.0] * len(tables["by_similarity"])
+    assert not len(tables["correlations"])  # of systems that lose nothing
+
+
+def test_tables_of_several_shifts_are_correlated_together():
+    """Three groups of one shift and three of another, whose losses follow their similarity."""
+    similar = [0.1, 0.4, 0.6, 0.2, 0.5, 0.9]
+    points = pl.DataFrame(
+        {
+            "shift": ["one"] * 3 + ["two"] * 3,
+            "group": list("abcabc"),
+            "system": "dense",
+            "measure": "RR",
+            "indicator": "r",
+            "nearer": True,
+            "value": similar,
+            "relative": similar,
+            "rel_loss": [0.5 - x / 2 for x in similar],
+        }
+    )
+    found = together({"points": points})
+    assert set(found["correlations"]["shift"]) == {"all shifts"}
+    assert found["correlations"]["n"].unique().to_list() == [6]
+    assert found["correlations"]["value"].to_list() == pytest.approx([-1.0, -1.0])
+    _, said = in_short(found)
+    assert "over 6 groups those that are farther lose more (Spearman -1.00, p 0.0" in said[0]
+
+
+def test_without_indicators_there_is_no_similarity(home, tmp_path):
+    (home / "none.toml").write_text(MANIFEST.replace("depth = 50", "indicators = []"))
+    outcome = engine.run(
+        experiments.read(home / "none.toml"), tmp_path / "run", only="shift*", workers=Here()
+    )
+    assert not any("distance" in label for label in outcome.done)
+
+
+class Here:
+    """Workers that do everything in this process, one thing after the other."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+
+    def submit(self, task: Task) -> Future[str]:
+        self.tasks.append(task)
+        done: Future[str] = Future()
+        done.set_result(carry_out(task))
+        return done
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_other_workers_give_the_same_tables(finished, home, tmp_path):
+    here = Here()
+    outcome = engine.run(experiments.read(home / "experiment.toml"), tmp_path / "run", workers=here)
+    assert {task.kind for task in here.tasks} >= {"collection", "distance", "nearfar"}
+    ours, theirs = outcome.tables(), finished.tables()
+    assert list(ours) == list(theirs)
+    assert all(ours[name].equals(theirs[name]) for name in ours)
+
+
 def test_the_directory_says_what_was_done(finished, home):
     place = home / "run"
     assert (place / "experiment.toml").read_text() == MANIFEST
@@ -116,9 +187,30 @@ def test_keys_name_all_that_decides_a_result(home):
     assert not keys("a") & keys("b")  # everything comes from the collection
 
 
+def test_indicators_and_pictures_change_no_key_of_what_is_trained_and_searched(home):
+    trained = 'flat = { recipe = "contrastive()" }'
+    text = MANIFEST.replace('flat = "bm25(b=0.0)"', trained)
+
+    def keys(extra: str) -> dict[str, set[str]]:
+        (home / "keys.toml").write_text(text.replace("depth = 50", f"depth = 50\n{extra}"))
+        steps = plan(
+            experiments.read(home / "keys.toml"), "a", lambda _: ["0", "1"], {"scratch()": "x"}
+        )
+        found: dict[str, set[str]] = {}
+        for step in steps:
+            found.setdefault(step.kind, set()).add(step.key)
+        return found
+
+    plain, more = keys("indicators = []"), keys("pictures = true")
+    assert set(more) - set(plain) == {"distance", "picture"}
+    assert len(more["picture"]) == 2  # one for each shift
+    changed = {kind for kind in plain if plain[kind] != more[kind]}
+    assert changed == {"nearfar"}
+
+
 def test_only_some_steps(home, tmp_path):
     experiment = experiments.read(home / "experiment.toml")
-    outcome = engine.run(experiment, tmp_path / "run", only="index flat")
+    outcome = engine.run(experiment, tmp_path / "run", only="index flat", workers=Here())
     assert "index flat" in outcome.done
     assert not any(label.startswith(("search", "near")) for label in outcome.done)
     assert not (tmp_path / "run" / "tables").exists()
@@ -215,6 +307,10 @@ def test_the_command_shows_the_plan_and_the_result(home, tmp_path, farfield):
         (MANIFEST.replace("both =", "flat ="), "a system is called 'flat' too"),
         (MANIFEST.replace("rrf(k=10)", "oracle()"), "needs judgements"),
         (MANIFEST.replace("nDCG@10", "nDGC@10"), "measures"),
+        (MANIFEST.replace("depth = 50", "indicators = ['jacard']"), "Did you mean 'jaccard'"),
+        (MANIFEST.replace("depth = 50", "encoder = 'lsb()'"), "encoder: no encoder is called"),
+        (MANIFEST.replace("depth = 50", "pictures = 1"), "pictures is 1, expected true or false"),
+        (MANIFEST.replace("depth = 50", "pictures = true"), "no system is trained that has one"),
     ],
 )
 def test_a_bad_manifest_says_what_is_wrong(text, message, tmp_path):

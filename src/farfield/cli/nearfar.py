@@ -12,9 +12,15 @@ from farfield.cli import show
 from farfield.cli.options import FigureFile, Json, Level, Output, Resamples, Seed, Ties
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from farfield.questions.nearfar import NearFar
 
-TABLES = ("table", "losses", "matrix", "by_memory")
+SIMILARITY = ("by_similarity", "boxes", "points", "correlations")
+TABLES = ("table", "losses", "matrix", "by_memory", *SIMILARITY)
+
+
+_CHANGE = ("near", "far", "delta", "interval", "p")
 
 
 def nearfar(
@@ -53,6 +59,29 @@ def nearfar(
         str | None,
         typer.Option(help="Judgements of the training queries, to tell memorised documents apart."),
     ] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            help="Texts of all queries of the partition (a BEIR folder, a file, ir:NAME), to hold "
+            "loss against similarity to what was trained on."
+        ),
+    ] = None,
+    indicator: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--indicator",
+            "-i",
+            help='An indicator of similarity, like jaccard or "r(variant=top)"; may be repeated. '
+            "farfield list indicators shows all.",
+            show_default="jaccard, r",
+        ),
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="Makes vectors of queries, like lsa(dimensions=64).")
+    ] = "lsa()",
+    bins: Annotated[
+        int, typer.Option(help="Bins of equally many queries, from the farthest to the nearest.")
+    ] = 5,
     table: Annotated[
         str, typer.Option(help=f"What --output writes: {', '.join(TABLES)}.")
     ] = "table",
@@ -76,12 +105,23 @@ def nearfar(
         raise InputError(
             f"--table is {table!r}.{did_you_mean(table, TABLES)} Expected {', '.join(TABLES)}."
         )
+    if collection is None and (indicator or table in SIMILARITY):
+        asked = f"--indicator {indicator[0]}" if indicator else f"--table {table}"
+        raise InputError(f"{asked} needs the texts of the queries. Give --collection.")
     progress.show(not json)
-    options: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
+    options: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed, "bins": bins}
     if measure:
         options["measures"] = measure
     answer = question.near_far(
-        partition, qrels, runs, train_qrels=train_qrels, ties=ties, **options
+        partition,
+        qrels,
+        runs,
+        train_qrels=train_qrels,
+        collection=collection,
+        indicators=indicator or question.INDICATORS,
+        encoder=encoder,
+        ties=ties,
+        **options,
     )
     if output is not None:
         show.write_frame(getattr(answer, table), output)
@@ -95,22 +135,16 @@ def nearfar(
 
 def print_near_far(answer: NearFar) -> None:
     """Print near, far and delta of every system, then what memory and groups have to do with it."""
-    header = ["system", "measure", "average", "near", "far", "delta", "interval", "p"]
-    show.table(
-        header,
-        [_row(row) for row in answer.table.iter_rows(named=True)],
-        title="Near and far",
-        text_columns=3,
-        notes=[
-            f"delta: far / near - 1. {answer.level:.0%} intervals over queries (and seeds). micro: "
-            "over queries; macro: over groups.",
-            "p: far against near on the same queries (paired t), corrected by Holm over systems.",
-        ],
+    print_changes(answer.table, "Near and far")
+    print(
+        f"delta: far / near - 1. {answer.level:.0%} intervals over queries (and seeds). micro: "
+        "over queries; macro: over groups.\n"
+        "p: far against near on the same queries (paired t), corrected by Holm over systems."
     )
     if len(answer.by_memory):
         print()
         show.table(
-            ["system", "measure", "relevant document", *header[3:]],
+            ["system", "measure", "relevant document", *_CHANGE],
             [
                 _row(row, "trained on" if row["seen"] else "not trained on")
                 for row in answer.by_memory.iter_rows(named=True)
@@ -128,8 +162,8 @@ def print_near_far(answer: NearFar) -> None:
                     f"{row['queries']:,}",
                     show.number(row["avg_in"]),
                     show.number(row["out"]),
-                    _percent(row["rel_loss"]),
-                    _percents(row["rel_loss_low"], row["rel_loss_high"]),
+                    percent(row["rel_loss"]),
+                    percents(row["rel_loss_low"], row["rel_loss_high"]),
                     show.p_value(row["p_adjusted"]),
                 ]
                 for row in answer.losses.iter_rows(named=True)
@@ -137,6 +171,66 @@ def print_near_far(answer: NearFar) -> None:
             title="What each group loses when it is left out of training",
             text_columns=3,
         )
+
+    if answer.similarities is not None:
+        _print_similarity(answer)
+
+
+def print_changes(table: pl.DataFrame, title: str) -> None:
+    """Print near, far and delta of every system, measure and average."""
+    show.table(
+        ["system", "measure", "average", *_CHANGE],
+        [_row(row) for row in table.iter_rows(named=True)],
+        title=title,
+        text_columns=3,
+    )
+
+
+def _print_similarity(answer: NearFar) -> None:
+    """Print losses by bin for the first measure, correlations, and what they say."""
+    changing = [row for row in answer.by_similarity.iter_rows(named=True) if row["rel_loss"]]
+    shown = [row for row in changing if row["measure"] == str(answer.measures[0])]
+    if shown:
+        print()
+        show.table(
+            ["indicator", "system", "from", "to", "n", "near", "far", "rel loss", "interval"],
+            [
+                [
+                    row["indicator"],
+                    row["system"],
+                    show.number(row["similarity_from"]),
+                    show.number(row["similarity_to"]),
+                    f"{row['queries']:,}",
+                    show.number(row["near"]),
+                    show.number(row["far"]),
+                    percent(row["rel_loss"]),
+                    percents(row["rel_loss_low"], row["rel_loss_high"]),
+                ]
+                for row in shown
+            ],
+            title=f"Loss of {answer.measures[0]} by similarity to what was trained on",
+            text_columns=2,
+        )
+    if len(answer.correlations):
+        print()
+        show.table(
+            ["over", "system", "measure", "indicator", "kind", "value", "interval", "n", "p"],
+            [
+                [
+                    *(row[name] for name in ("over", "system", "measure", "indicator", "kind")),
+                    show.number(row["value"], sign=True),
+                    show.interval(row["low"], row["high"], sign=True),
+                    f"{row['n']:,}",
+                    show.p_value(row["p_adjusted"]),
+                ]
+                for row in answer.correlations.iter_rows(named=True)
+            ],
+            title="How loss goes with similarity",
+            text_columns=5,
+            notes=["p: permutations, corrected by Holm over systems and indicators."],
+        )
+    if answer.reading:
+        print("", *answer.reading, sep="\n")
 
 
 def _row(row: dict[str, Any], third: str | None = None) -> list[str]:
@@ -146,15 +240,17 @@ def _row(row: dict[str, Any], third: str | None = None) -> list[str]:
         third or row["average"],
         show.number(row["near"]),
         show.number(row["far"]),
-        _percent(row["delta"]),
-        _percents(row["delta_low"], row["delta_high"]),
+        percent(row["delta"]),
+        percents(row["delta_low"], row["delta_high"]),
         show.p_value(row["p_adjusted"]),
     ]
 
 
-def _percent(value: float) -> str:
-    return f"{value:+.1%}"
+def percent(value: float) -> str:
+    """Write a relative change."""
+    return "—" if isnan(value) else f"{value:+.1%}"
 
 
-def _percents(low: float, high: float) -> str:
+def percents(low: float, high: float) -> str:
+    """Write the interval of a relative change, or a dash where there is none."""
     return "[—]" if isnan(low) or isnan(high) else f"[{low:+.1%}, {high:+.1%}]"

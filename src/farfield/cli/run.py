@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
+from farfield.cli.nearfar import percent, percents, print_changes
 from farfield.cli.options import Json
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from farfield.experiments.engine import Outcome, Planned
 
 
@@ -128,33 +131,50 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _print_outcome(outcome: Outcome) -> None:
+    from farfield.experiments.tables import in_short
+
     tables = outcome.tables()
     if "table" in tables:
-        frame = tables["table"]
-        for (shift,), part in frame.group_by("shift", maintain_order=True):
-            show.table(
-                ["system", "measure", "average", "near", "far", "delta", "interval", "p"],
-                [
-                    [
-                        row["system"],
-                        row["measure"],
-                        row["average"],
-                        show.number(row["near"]),
-                        show.number(row["far"]),
-                        f"{row['delta']:+.1%}",
-                        f"[{row['delta_low']:+.1%}, {row['delta_high']:+.1%}]",
-                        show.p_value(row["p_adjusted"]),
-                    ]
-                    for row in part.iter_rows(named=True)
-                ],
-                title=str(shift),
-                text_columns=3,
-            )
+        for (shift,), part in tables["table"].group_by("shift", maintain_order=True):
+            print_changes(part, str(shift))
         print(
             "delta: far / near - 1, with an interval over queries (and seeds); p corrected by Holm."
         )
+    _print_similarity(*in_short(tables))
     done, reused = len(outcome.done), len(outcome.reused)
     print(
         f"{outcome.directory}: {done} steps done, {reused} done before, "
         f"{len(outcome.failed)} failed, {len(outcome.skipped)} skipped; {outcome.seconds:,.0f} s"
     )
+
+
+def _print_similarity(ends: pl.DataFrame, said: list[str]) -> None:
+    if len(ends):
+        print()
+        show.table(
+            [
+                *("shift", "indicator", "system"),
+                *("farthest", "interval", "nearest", "interval", "Spearman", "p"),
+            ],
+            [
+                [
+                    *(row[name] for name in ("shift", "indicator", "system")),
+                    *(
+                        cell
+                        for end in ("farthest", "nearest")
+                        for cell in (
+                            percent(row[end]),
+                            percents(row[f"{end}_low"], row[f"{end}_high"]),
+                        )
+                    ),
+                    f"{row['spearman']:+.2f}",
+                    show.p_value(row["p_adjusted"]),
+                ]
+                for row in ends.iter_rows(named=True)
+            ],
+            title=f"Relative loss of {ends['measure'][0]}, of the queries farthest from what was "
+            "trained on and of the nearest",
+            text_columns=3,
+        )
+    for line in said:
+        print(line)

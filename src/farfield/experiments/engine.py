@@ -1,4 +1,4 @@
-"""Carry out the steps of an experiment in a directory, with processes of this machine.
+"""Carry out the steps of an experiment in a directory.
 
 The directory holds ``experiment.toml`` as given, ``resolved.json`` (every default, version, seed
 and fingerprint), ``steps/`` with a folder for each, ``logs/``, and ``tables/`` at the end. A step
@@ -9,15 +9,10 @@ lock of a step does it, the other waits.
 from __future__ import annotations
 
 import json
-import os
 import platform
-import sys
 import time
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -25,21 +20,21 @@ from typing import Any
 
 import polars as pl
 
-from farfield.errors import FarfieldError, FileError, InputError
+from farfield.errors import FileError, InputError
 from farfield.experiments.manifest import Experiment
+from farfield.experiments.record import write_steps
 from farfield.experiments.steps import FORMAT, Step, plan
+from farfield.experiments.tables import collect
+from farfield.experiments.workers import LIBRARIES, Processes, Task, Workers
 from farfield.fingerprint import versions_of
 from farfield.io import read_collection
 from farfield.io.files import PathLike, replacing, write_json
 
 __all__ = ["Outcome", "Planned", "run", "survey"]
 
-_LIBRARIES = ("farfield", "numpy", "polars", "scikit-learn", "torch", "sentence-transformers")
-_TABLES = ("table", "by_memory", "losses", "matrix")
-
 # Seconds that a step takes where none of its kind was done yet, on two cores: a first guess.
 _GUESS = {"collection": 5, "shift": 10, "train": 60, "index": 20, "search": 15, "fuse": 2}
-_GUESS |= {"nearfar": 10}
+_GUESS |= {"nearfar": 10, "distance": 10, "picture": 20}
 _BYTES = {"collection": 20e6, "shift": 2e6, "train": 60e6, "index": 30e6, "search": 5e6}
 
 
@@ -104,12 +99,14 @@ def run(
     only: str | None = None,
     keep_going: bool = False,
     tell: Callable[[str], None] = lambda _: None,
+    workers: Workers | None = None,
 ) -> Outcome:
     """Carry out all steps that are not done; ``only`` those whose label fits a pattern.
 
-    ``jobs`` processes work at the same time. When a step fails the others in progress are finished
-    and no more begun, unless ``keep_going``: then everything that does not need it is. ``tell`` is
-    called with a line for each event.
+    ``jobs`` steps are worked on at the same time, by ``workers``: processes of this machine, unless
+    others are given. When a step fails the others in progress are finished and no more begun,
+    unless ``keep_going``: then everything that does not need it is. ``tell`` is called with a line
+    for each event.
     """
     if jobs < 1:
         raise InputError(f"jobs is {jobs}, expected 1, 2, 3 …")
@@ -118,16 +115,18 @@ def run(
     outcome = Outcome(place)
     begin = time.perf_counter()
     handled: set[str] = set()
-    with _workers(jobs) as pool:
+    with workers or Processes(jobs) as crew:
         while True:
             steps = _chosen(_steps(experiment, place), only)
             fresh = [step for step in steps if step.key not in handled]
             if not fresh or (outcome.failed and not keep_going):
                 break
-            _carry_out(fresh, experiment, place, pool, jobs, outcome, keep_going, tell)
+            _carry_out(fresh, experiment, place, crew, jobs, outcome, keep_going, tell)
             handled |= {step.key for step in fresh}
     if not outcome.failed and only is None:
-        _collect(_steps(experiment, place), place)
+        steps = _steps(experiment, place)
+        write_steps(place, steps)
+        collect(steps, place)
     outcome.seconds = time.perf_counter() - begin
     return outcome
 
@@ -222,7 +221,7 @@ def _carry_out(
     steps: Sequence[Step],
     experiment: Experiment,
     place: Path,
-    pool: ProcessPoolExecutor,
+    workers: Workers,
     jobs: int,
     outcome: Outcome,
     keep_going: bool,
@@ -246,8 +245,8 @@ def _carry_out(
                 tell(f"{step.label} …")
                 spec = step.spec | ({"device": experiment.device} if step.kind == "train" else {})
                 needs = {name: need.folder for name, need in step.needs.items()}
-                job = pool.submit(_work, str(place), step.kind, step.folder, spec, needs, jobs)
-                running[job] = step
+                task = Task(str(place), step.kind, step.folder, spec, needs, jobs)
+                running[workers.submit(task)] = step
                 waiting.remove(step)
         if not running:
             break
@@ -256,7 +255,7 @@ def _carry_out(
             step = running.pop(job)
             try:
                 problem = job.result()
-            except BrokenProcessPool:
+            except BrokenExecutor:
                 problem = "its process was killed, perhaps for want of memory"
             if problem:
                 bad.add(step.key)
@@ -271,97 +270,6 @@ def _carry_out(
                 tell(f"{step.label}: {record['seconds']:.1f} s")
 
 
-def _work(
-    place: str, kind: str, folder: str, spec: dict[str, Any], needs: dict[str, str], jobs: int
-) -> str:
-    """Carry out a step in this process; return what went wrong, or nothing."""
-    from farfield.experiments.kinds import KINDS
-
-    steps = Path(place) / "steps"
-    out = steps / folder
-    out.mkdir(parents=True, exist_ok=True)
-    log = Path(place) / "logs" / f"{folder}.log"
-    with _lock(out / "lock"), _logged(log):
-        if (out / "done.json").exists():  # another process was faster
-            return ""
-        begin = time.perf_counter()
-        try:
-            _share_cores(jobs)
-            KINDS[kind](spec, {name: steps / need for name, need in needs.items()}, out)
-        except FarfieldError as error:
-            print(error, file=sys.stderr)
-            return str(error)
-        except Exception as error:  # whatever it is, it belongs to this step
-            traceback.print_exc()
-            return f"{type(error).__name__}: {error}"
-        record = {
-            "kind": kind,
-            "seconds": time.perf_counter() - begin,
-            "bytes": sum(f.stat().st_size for f in out.rglob("*") if f.is_file()),
-            "peak_memory_mb": _peak_memory(),
-            "versions": versions_of(*_LIBRARIES),
-        }
-        write_json(out / "done.json", record)
-    return ""
-
-
-@contextmanager
-def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that start afresh: nothing of this one is in them."""
-    import multiprocessing
-
-    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Hold a lock that the system takes back when the process ends, however it ends."""
-    import fcntl
-
-    with open(path, "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
-
-
-@contextmanager
-def _logged(path: Path) -> Iterator[None]:
-    """Let everything that this process says go into a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = os.dup(1), os.dup(2)
-    with open(path, "ab") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for number, saved in enumerate(kept, start=1):
-            os.dup2(saved, number)
-            os.close(saved)
-
-
-def _share_cores(jobs: int) -> None:
-    if jobs > 1 and "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
-
-
-def _peak_memory() -> float:
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024 if sys.platform != "darwin" else 1024**2), 1)
-
-
 # -- the directory ------------------------------------------------------------------------------
 
 
@@ -369,42 +277,28 @@ def _open_directory(place: Path, experiment: Experiment) -> None:
     if place.exists() and not place.is_dir():
         raise FileError(place, "this is a file; expected a folder for the experiment.")
     known = place / "resolved.json"
-    if place.is_dir() and any(place.iterdir()) and not known.exists():
-        raise FileError(place, "this folder holds other files. Give a new or an empty folder.")
+    # Another process may just be writing: what is not whole yet has a hidden name.
+    strange = place.is_dir() and any(not entry.name.startswith(".") for entry in place.iterdir())
     if known.exists():
         found = json.loads(known.read_text())
         if found.get("format") != FORMAT:
             raise FileError(
                 place, f"a run directory of format {found.get('format')!r}, expected {FORMAT}."
             )
+    elif strange:
+        raise FileError(place, "this folder holds other files. Give a new or an empty folder.")
     try:
-        (place / "steps").mkdir(parents=True, exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(place, f"cannot be made: {error.strerror or error}.") from error
-    with replacing(place / "experiment.toml") as file:
-        file.write(experiment.text.encode())
     resolved = {
         "format": FORMAT,
         **experiment.to_dict(),
-        "versions": versions_of(*_LIBRARIES),
+        "versions": versions_of(*LIBRARIES),
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
-    write_json(known, resolved)
-
-
-def _collect(steps: Sequence[Step], place: Path) -> None:
-    """Bring the tables of all shifts together."""
-    parts: dict[str, list[pl.DataFrame]] = {name: [] for name in _TABLES}
-    for step in steps:
-        if step.kind != "nearfar":
-            continue
-        for name in _TABLES:
-            frame = pl.read_parquet(place / "steps" / step.folder / f"{name}.parquet")
-            shift = step.needs["shift"].spec["shift"]
-            parts[name].append(frame.select(pl.lit(shift).alias("shift"), pl.all()))
-    (place / "tables").mkdir(exist_ok=True)
-    for name, frames in parts.items():
-        if frames:
-            with replacing(place / "tables" / f"{name}.parquet") as file:
-                pl.concat(frames, how="diagonal").write_parquet(file)
+    write_json(known, resolved)  # first of all: it says whose folder this is
+    (place / "steps").mkdir(exist_ok=True)
+    with replacing(place / "experiment.toml") as file:
+        file.write(experiment.text.encode())

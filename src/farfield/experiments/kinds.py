@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import polars as pl
 
 from farfield import fusions, recipes, retrievers
 from farfield.collection import Card, Collection
+from farfield.errors import InputError
 from farfield.io import (
     read,
     read_collection,
@@ -25,14 +27,23 @@ from farfield.io import (
     write,
 )
 from farfield.io.files import replacing, write_json
+from farfield.questions._nearfar_pictures import pictures
+from farfield.questions._nearfar_similarity import Similarities
+from farfield.questions.distance import fold_distances
 from farfield.questions.nearfar import near_far
 from farfield.questions.shift import shift as make_shift
 from farfield.retrievers import Retriever
 from farfield.tables import Partition
 
-__all__ = ["KINDS", "open_collection"]
+__all__ = ["KINDS", "TABLES", "open_collection"]
 
 Folders = dict[str, Path]
+
+#: The tables of every comparison of near and far.
+TABLES = (
+    *("table", "by_memory", "losses", "matrix"),
+    *("by_similarity", "boxes", "points", "correlations"),
+)
 
 
 def open_collection(folder: Path) -> Collection:
@@ -115,6 +126,39 @@ def fuse(spec: dict[str, Any], needs: Folders, out: Path) -> None:
     write(run, out / "run.parquet")
 
 
+def distance(spec: dict[str, Any], needs: Folders, out: Path) -> None:
+    """Say how far the far queries of every fold are from what is trained on."""
+    try:
+        found = fold_distances(
+            open_collection(needs["collection"]),
+            needs["shift"] / "partition.parquet",
+            indicators=spec["indicators"],
+            encoder=spec["encoder"],
+        )
+    except InputError as error:
+        raise InputError(f"{error} Or leave this out: indicators = [].") from error
+    _write_frame(found.table, out / "table.parquet")
+    Similarities.of(found).write(out)
+
+
+def picture(spec: dict[str, Any], needs: Folders, out: Path) -> None:
+    """Find the places that the models of all folds give to passages."""
+    recipe = recipes.parse(spec["recipe"])
+    models = {
+        fold: recipe.retriever(str(_model(needs[f"model {number}"])))
+        for number, fold in enumerate(spec["folds"])
+    }
+    made = pictures(
+        models,
+        open_collection(needs["collection"]).corpus,
+        read(needs["shift"] / "partition.parquet", Partition),
+        read_qrels(needs["shift"] / "test.parquet"),
+        seed=spec["seed"],
+    )
+    system = pl.lit(spec["system"]).alias("system")
+    _write_frame(made.select(system, pl.all()), out / "pictures.parquet")
+
+
 def nearfar(spec: dict[str, Any], needs: Folders, out: Path) -> None:
     """Compare systems near and far, and keep every table."""
     runs = [
@@ -128,7 +172,9 @@ def nearfar(spec: dict[str, Any], needs: Folders, out: Path) -> None:
         spec["measures"],
         train_qrels=needs["shift"] / "train.parquet",
     )
-    for name in ("table", "by_memory", "losses", "matrix", "values"):
+    if "distance" in needs:
+        answer = replace(answer, similarities=Similarities.read(needs["distance"]))
+    for name in (*TABLES, "values"):
         _write_frame(getattr(answer, name), out / f"{name}.parquet")
 
 
@@ -140,6 +186,8 @@ KINDS: dict[str, Callable[[dict[str, Any], Folders, Path], None]] = {
     "index": index,
     "search": search,
     "fuse": fuse,
+    "distance": distance,
+    "picture": picture,
     "nearfar": nearfar,
 }
 
@@ -147,7 +195,11 @@ KINDS: dict[str, Callable[[dict[str, Any], Folders, Path], None]] = {
 def _retriever(spec: dict[str, Any], needs: Folders) -> Retriever:
     if "retriever" in spec:
         return retrievers.parse(spec["retriever"])
-    return recipes.parse(spec["recipe"]).retriever(str(needs["model"] / "training" / "model"))
+    return recipes.parse(spec["recipe"]).retriever(str(_model(needs["model"])))
+
+
+def _model(folder: Path) -> Path:
+    return folder / "training" / "model"
 
 
 def _write_frame(frame: pl.DataFrame, path: Path) -> None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from farfield import fusions, measures, recipes, retrievers, shifts
+from farfield import encoders, fusions, indicators, measures, recipes, retrievers, shifts
 from farfield.errors import FileError, SpecError, did_you_mean
 from farfield.io import irds
 from farfield.io.files import PathLike, load
+from farfield.questions.nearfar import INDICATORS
 
 __all__ = ["Experiment", "Fused", "System", "read"]
 
@@ -30,6 +31,14 @@ class System:
     def trained(self) -> bool:
         """Is there a model for every fold?"""
         return self.recipe is not None
+
+    @property
+    def pictured(self) -> bool:
+        """Has its model one vector for a passage, which has a place in a plane?"""
+        if self.recipe is None:
+            return False
+        retriever = recipes.parse(self.recipe).retriever("model")
+        return getattr(retriever, "kind", None) in ("dense", "sparse")
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,9 @@ class Experiment:
     depth: int = 100
     validation: int = 200
     device: str = "auto"
+    indicators: tuple[str, ...] = INDICATORS  # of how far what is tested is from what is trained on
+    encoder: str = "lsa()"  # of queries, for indicators that compare vectors
+    pictures: bool = False
     split: dict[str, Any] = field(default_factory=dict)  # train, test, share, together
     text: str = ""  # as it was given
 
@@ -75,6 +87,9 @@ class Experiment:
             "depth": self.depth,
             "validation": self.validation,
             "device": self.device,
+            "indicators": list(self.indicators),
+            "encoder": self.encoder,
+            "pictures": self.pictures,
         }
 
 
@@ -89,6 +104,9 @@ _KNOWN = {
     "depth": int,
     "validation": int,
     "device": str,
+    "indicators": list,
+    "encoder": str,
+    "pictures": bool,
     "train": str,
     "test": str,
     "share": float,
@@ -122,8 +140,8 @@ class _Reader:
                 )
             wanted = _KNOWN[name]
             fits = isinstance(value, wanted) or (wanted is float and isinstance(value, int))
-            if not fits or isinstance(value, bool):
-                raise self.fault(f"{name} is {value!r}, expected a {_said(wanted)}.")
+            if not fits or (isinstance(value, bool) and wanted is not bool):
+                raise self.fault(f"{name} is {value!r}, expected {_said(wanted)}.")
         for name in ("collection", "shifts", "systems"):
             if not self.given.get(name):
                 raise self.fault(f"{name} is missing. Every experiment needs one.")
@@ -140,21 +158,31 @@ class _Reader:
             depth=self.given.get("depth", Experiment.depth),
             validation=self.given.get("validation", Experiment.validation),
             device=self.given.get("device", Experiment.device),
+            indicators=self.specs("indicators", indicators, INDICATORS, none=True),
+            encoder=str(self.parsed(encoders, self.given.get("encoder", "lsa()"), "encoder")),
+            pictures=self.given.get("pictures", False),
             split=split,
             text=text,
         )
         if experiment.depth < 1:
             raise self.fault(f"depth is {experiment.depth}, expected 1, 2, 3 … results a query.")
+        if experiment.pictures and not any(system.pictured for system in experiment.systems):
+            raise self.fault(
+                "pictures = true, but no system is trained that has one vector for a passage, as "
+                "dense and sparse models have. Add one, or leave pictures out."
+            )
         return experiment
 
-    def specs(self, name: str, family: Any, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    def specs(
+        self, name: str, family: Any, default: tuple[str, ...] = (), *, none: bool = False
+    ) -> tuple[str, ...]:
         given = self.given.get(name, list(default))
         found = []
         for text in given:
             found.append(str(self.parsed(family, text, name)))
             if found.count(found[-1]) > 1:
                 raise self.fault(f"{name}: {found[-1]} is given twice.")
-        if not found:
+        if not found and not none:
             raise self.fault(f"{name} is empty. Give at least one.")
         return tuple(found)
 
@@ -211,4 +239,5 @@ class _Reader:
 
 
 def _said(kind: type) -> str:
-    return {str: "text", list: "list", dict: "table", int: "whole number", float: "number"}[kind]
+    said = {str: "a text", list: "a list", dict: "a table", bool: "true or false"}
+    return {**said, int: "a whole number", float: "a number"}[kind]

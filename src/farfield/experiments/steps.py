@@ -70,6 +70,8 @@ def plan(
         spec = {"shift": text, "split": experiment.split, "seed": 0}
         shift = Step("shift", f"shift {text}", spec, {"collection": collection})
         steps.append(shift)
+        distance = _distance(experiment, shift, collection)
+        steps += [distance] if distance else []
         names = folds(shift)
         runs: dict[tuple[str, str | None, int], Step] = {}
         for system in experiment.systems:
@@ -81,15 +83,29 @@ def plan(
                 runs[system.name, None, 0] = run
                 steps.append(run)
                 continue
+            models = {}
             for fold in names:
                 for seed in experiment.seeds:
                     made = _trained(experiment, system, fold, seed, shift, collection, bases)
                     steps += made
                     runs[system.name, fold, seed] = made[-1]
+                    models[fold, seed] = made[0]
+            if names and experiment.pictures and system.pictured:
+                chosen = {fold: models[fold, experiment.seeds[0]] for fold in names}
+                steps.append(_picture(system, chosen, shift, collection))
         steps += _fused(experiment, names, runs, shift)
         if names:
-            steps.append(_nearfar(experiment, runs, shift))
+            steps.append(_nearfar(experiment, runs, shift, distance))
     return steps
+
+
+def _distance(experiment: Experiment, shift: Step, collection: Step) -> Step | None:
+    """How far the near and far queries of every fold are from what is trained on."""
+    if not experiment.indicators:
+        return None
+    spec = {"indicators": list(experiment.indicators), "encoder": experiment.encoder}
+    needs = {"shift": shift, "collection": collection}
+    return Step("distance", f"distances, {shift.spec['shift']}", spec, needs)
 
 
 def _index(system: System, collection: Step) -> Step:
@@ -154,11 +170,22 @@ def _fused(
     return made
 
 
+def _picture(system: System, models: dict[str, Step], shift: Step, collection: Step) -> Step:
+    """Where the models of the folds put passages; one seed is enough for that."""
+    needs = {f"model {number}": model for number, model in enumerate(models.values())}
+    spec = {"system": system.name, "recipe": system.recipe, "folds": list(models), "seed": 0}
+    label = f"picture {system.name}, {shift.spec['shift']}"
+    return Step("picture", label, spec, {**needs, "shift": shift, "collection": collection})
+
+
 def _nearfar(
-    experiment: Experiment, runs: dict[tuple[str, str | None, int], Step], shift: Step
+    experiment: Experiment,
+    runs: dict[tuple[str, str | None, int], Step],
+    shift: Step,
+    distance: Step | None,
 ) -> Step:
     listed = [[system, fold, seed] for system, fold, seed in runs]
     needs = {f"run {number}": step for number, step in enumerate(runs.values())}
+    needs |= {"shift": shift} | ({"distance": distance} if distance else {})
     spec = {"runs": listed, "measures": list(experiment.measures)}
-    label = f"near and far, {shift.spec['shift']}"
-    return Step("nearfar", label, spec, {**needs, "shift": shift})
+    return Step("nearfar", f"near and far, {shift.spec['shift']}", spec, needs)

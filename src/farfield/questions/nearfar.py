@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from farfield import stats
-from farfield.errors import FileError, InputError, did_you_mean
+from farfield.encoders import Encoder
+from farfield.errors import InputError
+from farfield.indicators import Indicator
 from farfield.io import read, read_qrels
 from farfield.io.files import PathLike
 from farfield.measures import Measure
-from farfield.questions._small_files import read_rows
+from farfield.questions._nearfar_runs import Trained, check_runs, read_trained
+from farfield.questions._nearfar_similarity import (
+    Bins,
+    Similarities,
+    adjusted,
+    comparable,
+    correlate,
+    in_words,
+)
+from farfield.questions._nearfar_values import Floats, Values, loss_of, named, rel_loss
+from farfield.questions._query_sets import Given
+from farfield.questions.distance import fold_distances
 from farfield.questions.evaluate import evaluate, parse_measures
-from farfield.tables import Partition, Qrels, Run
+from farfield.stats.checks import whole
+from farfield.tables import Partition, Qrels
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["NearFar", "Trained", "near_far", "read_trained"]
+__all__ = ["INDICATORS", "NearFar", "Trained", "near_far", "read_trained"]
 
-Floats = npt.NDArray[np.float64]
-
-#: A run of a system trained on one fold; ``fold`` is ``None`` for one that no fold changes.
-Trained = tuple[str, str | None, int, Run | PathLike]
+#: Indicators of similarity that are read unless others are asked for: cheap, and one of each level.
+INDICATORS = ("jaccard", "r")
 
 _AVERAGES = ("micro", "macro")
+_BOX = {"p5": 0.05, "q1": 0.25, "median": 0.5, "q3": 0.75, "p95": 0.95}
 
 
 @dataclass(frozen=True, eq=False)
-class NearFar:
+class NearFar(Values):
     """Every system near and far, from runs of all test queries by models trained on each fold.
 
     ``values`` has a row for each system, fold, seed, measure and test query. A query is far in the
@@ -43,14 +55,9 @@ class NearFar:
     so that a system that is not trained has no change at all.
     """
 
-    values: pl.DataFrame  # system, measure, fold, seed, query_id, value
-    roles: pl.DataFrame  # fold, query_id, role (near, far)
-    measures: tuple[Measure, ...]
-    systems: tuple[str, ...]
     seen: pl.DataFrame | None  # query_id, seen: was a relevant document trained on?
-    level: float
-    resamples: int
-    seed: int
+    similarities: Similarities | None = None  # of far queries to what was trained on
+    bins: int = 5
 
     # -- near against far -------------------------------------------------------------------
 
@@ -68,7 +75,7 @@ class NearFar:
             for system in self.systems:
                 rows += self._change(system, measure, None)
         frame = pl.DataFrame(rows)
-        return _adjusted(frame, ["measure", "average"])
+        return adjusted(frame, ["measure", "average"])
 
     @cached_property
     def by_memory(self) -> pl.DataFrame:
@@ -88,7 +95,7 @@ class NearFar:
                     rows += [row | {"seen": seen} for row in found if row["average"] == "micro"]
         if not rows:
             return self.table.clear().with_columns(pl.Series("seen", [], pl.Boolean))
-        return _adjusted(pl.DataFrame(rows), ["measure", "average", "seen"])
+        return adjusted(pl.DataFrame(rows), ["measure", "average", "seen"])
 
     # -- leave one out ----------------------------------------------------------------------
 
@@ -134,105 +141,167 @@ class NearFar:
                     _, near, far = sides
                     change = stats.relative_change(near, far, **self._options)
                     test = stats.paired_test(far.mean(axis=1), near.mean(axis=1))
-                    sign = -1.0 if measure.higher_is_better else 1.0
-                    ends = sorted((sign * change.relative.low, sign * change.relative.high))
                     row: dict[str, Any] = {"system": system, "measure": str(measure)}
                     row |= {"group": group, "queries": len(near), "seeds": near.shape[1]}
-                    row |= _named("avg_in", change.before) | _named("out", change.after)
-                    row |= {"rel_loss": sign * change.relative.value}
-                    row |= {"rel_loss_low": ends[0], "rel_loss_high": ends[1]}
-                    rows.append(row | {"p": test.p})
-        return _adjusted(pl.DataFrame(rows), ["measure"]) if rows else pl.DataFrame()
+                    row |= named("avg_in", change.before) | named("out", change.after)
+                    rows.append(row | rel_loss(measure, change) | {"p": test.p})
+        return adjusted(pl.DataFrame(rows), ["measure"]) if rows else pl.DataFrame()
 
     # -- loss against similarity ------------------------------------------------------------
+
+    @cached_property
+    def by_similarity(self) -> pl.DataFrame:
+        """Losses in bins of queries, by every indicator that has a value for each query.
+
+        indicator, nearer (is a higher value nearer?), and what :meth:`losses_by` has. Empty if
+        nothing is known of similarities, or no query is both near and far.
+        """
+        return self._by_indicator(self.losses_by)
+
+    @cached_property
+    def boxes(self) -> pl.DataFrame:
+        """How the losses of single queries are distributed in the same bins.
+
+        indicator, nearer, and what :meth:`boxes_by` has.
+        """
+        return self._by_indicator(self.boxes_by)
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """Each group's relative loss beside how similar it is to what was trained on.
+
+        system, measure, group, queries, rel_loss with low and high, indicator, nearer (is a higher
+        value nearer?), value with low and high, same, relative (value / same), and similarity: the
+        relative value if all groups have one, for values of sets of different sizes cannot be
+        compared, or else the value.
+        """
+        if self.similarities is None or not len(self.losses):
+            return pl.DataFrame()
+        names = ["rel_loss", "rel_loss_low", "rel_loss_high"]
+        losses = self.losses.select("system", "measure", "group", "queries", *names)
+        return comparable(losses.join(self.similarities.sets, on="group", maintain_order="left"))
+
+    @cached_property
+    def correlations(self) -> pl.DataFrame:
+        """How loss goes with similarity, over queries and over groups.
+
+        over (queries, groups), system, measure, indicator, nearer, kind (spearman, pearson), value,
+        low, high, n, p, p_adjusted (Holm, over systems and indicators). Over queries the loss is
+        near less far, over groups rel_loss. A negative value of a similarity says that what is
+        farther loses more. There are none over fewer than three groups, and none of systems that
+        lose nothing.
+        """
+        parts = [
+            correlate(frame, over, **self._options)
+            for over, frame in (("queries", self._query_points()), ("groups", self.points))
+            if len(frame)
+        ]
+        return pl.concat(parts) if parts else pl.DataFrame()
+
+    @cached_property
+    def reading(self) -> list[str]:
+        """How loss goes with similarity, in plain words, for the first measure."""
+        if self.similarities is None:
+            return []
+        return in_words(self.by_similarity, self.correlations, len(self._groups))
 
     def losses_by(self, similarity: Mapping[str, float], *, bins: int = 5) -> pl.DataFrame:
         """Loss by how similar a query is to what was trained on, in bins of equally many queries.
 
         ``similarity`` has a number for each query (R of the fold in which it is far). system,
-        measure, bin, similarity_from, similarity_to, queries, near, far and delta with intervals:
-        a ratio of means, for a query that scores 0 near has no relative loss.
+        measure, bin, similarity_from, similarity_to, queries, near, far, delta (far / near - 1)
+        and rel_loss (with the sign of a loss) with intervals: a ratio of means, for a query that
+        scores 0 near has no relative loss.
         """
-        ids = sorted(similarity)
-        values = np.array([similarity[query] for query in ids], dtype=np.float64)
-        if len(ids) < 2 * bins or bins < 1:
-            raise InputError(f"{len(ids)} queries for {bins} bins, expected two for each at least.")
-        edges = np.quantile(values, np.linspace(0, 1, bins + 1))
-        place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, bins - 1)
         rows = []
-        for measure in self.measures:
-            for system in self.systems:
-                for number in range(bins):
-                    chosen = pl.Series([ids[at] for at in np.flatnonzero(place == number)])
-                    sides = self._sides(system, measure, chosen)
-                    if sides is None:
-                        continue
-                    change = stats.relative_change(sides[1], sides[2], **self._options)
-                    row = {"system": system, "measure": str(measure), "bin": number}
-                    row |= {"similarity_from": edges[number], "similarity_to": edges[number + 1]}
-                    row |= {"queries": len(sides[1])}
-                    row |= _named("near", change.before) | _named("far", change.after)
-                    rows.append(row | _named("delta", change.relative))
+        for head, measure, near, far in self._binned(similarity, bins):
+            change = stats.relative_change(near, far, **self._options)
+            row = head | named("near", change.before) | named("far", change.after)
+            rows.append(row | named("delta", change.relative) | rel_loss(measure, change))
+        return pl.DataFrame(rows)
+
+    def boxes_by(self, similarity: Mapping[str, float], *, bins: int = 5) -> pl.DataFrame:
+        """How much single queries lose (near less far), in the bins of :meth:`losses_by`.
+
+        system, measure, bin, similarity_from, similarity_to, queries, mean with low and high, p5,
+        q1, median, q3, p95: what a box is drawn of. A loss is positive, also for measures of which
+        less is better.
+        """
+        rows = []
+        for head, measure, near, far in self._binned(similarity, bins):
+            loss = loss_of(measure, near, far)
+            quantiles = np.quantile(loss, list(_BOX.values())).tolist()
+            row = head | named("mean", stats.mean(loss, **self._options))
+            rows.append(row | dict(zip(_BOX, quantiles, strict=True)))
         return pl.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``farfield nearfar --json`` prints."""
-        return {
-            "near_far": self.table.fill_nan(None).to_dicts(),
-            "by_memory": self.by_memory.fill_nan(None).to_dicts(),
-            "losses": self.losses.fill_nan(None).to_dicts(),
-            "matrix": self.matrix.fill_nan(None).to_dicts(),
-            "level": self.level,
-        }
+        tables = {"near_far": self.table, "by_memory": self.by_memory, "losses": self.losses}
+        tables |= {"matrix": self.matrix, "by_similarity": self.by_similarity}
+        tables |= {"boxes": self.boxes, "points": self.points, "correlations": self.correlations}
+        document = {name: frame.fill_nan(None).to_dicts() for name, frame in tables.items()}
+        return document | {"reading": self.reading, "level": self.level}
 
     def figure(self) -> go.Figure:
-        """Draw near and far of every system, and what each group loses."""
+        """Draw near and far of every system, what groups lose, and loss against similarity."""
         from farfield.questions._nearfar_figures import draw
 
         return draw(self)
 
     # -- inside -----------------------------------------------------------------------------
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"level": self.level, "resamples": self.resamples, "seed": self.seed}
+    def _binned(
+        self, similarity: Mapping[str, float], bins: int
+    ) -> Iterator[tuple[dict[str, Any], Measure, Floats, Floats]]:
+        """Values near and far in every bin, with the columns that say of what."""
+        whole("bins", bins, 1)
+        known = next(iter(self._paired.values()), (pl.Series(dtype=pl.String),))[0]
+        found = Bins.of(similarity, known, bins)
+        for measure in self.measures:
+            for system in self.systems:
+                for number, members in enumerate(found.members):
+                    sides = self._sides(system, measure, members)
+                    if sides is None:  # like values share a bin, and leave another empty
+                        continue
+                    head = {"system": system, "measure": str(measure), "bin": number}
+                    head |= {"similarity_from": found.edges[number]}
+                    head |= {"similarity_to": found.edges[number + 1], "queries": len(sides[1])}
+                    yield head, measure, sides[1], sides[2]
 
-    @cached_property
-    def _groups(self) -> dict[str, pl.Series]:
-        """The far queries of each fold, in the order of the folds."""
-        far = self.roles.filter(pl.col("role") == "far")
-        return {
-            str(fold): part["query_id"].sort()
-            for (fold,), part in far.group_by("fold", maintain_order=True)
-        }
+    def _by_indicator(self, table: Callable[..., pl.DataFrame]) -> pl.DataFrame:
+        """A table of :meth:`losses_by` or :meth:`boxes_by` for each indicator, in as many bins."""
+        if self.similarities is None or not self._paired:
+            return pl.DataFrame()
+        known = set(next(iter(self._paired.values()))[0])
+        frames = []
+        for (indicator, nearer), values in self.similarities.of_queries.items():
+            bins = min(self.bins, len(known & set(values)) // 2)
+            if bins:
+                head = pl.lit(indicator).alias("indicator"), pl.lit(nearer).alias("nearer")
+                frames.append(table(values, bins=bins).select(*head, pl.all()))
+        return pl.concat(frames) if frames else pl.DataFrame()
 
-    def _sides(
-        self, system: str, measure: Measure, queries: pl.Series | None = None
-    ) -> tuple[pl.Series, Floats, Floats] | None:
-        """Queries that are near in some fold and far in one: values near and far, by seed."""
-        part = self.values.filter(
-            (pl.col("system") == system) & (pl.col("measure") == str(measure))
-        )
-        if queries is not None:
-            part = part.filter(pl.col("query_id").is_in(queries.implode()))
-        seeds = part["seed"].unique().sort()
-        told = part.join(self.roles, on=["fold", "query_id"], how="inner")
-        means = told.group_by("query_id", "role", "seed").agg(pl.col("value").mean())
-        wide = {
-            role: means.filter(pl.col("role") == role)
-            .pivot("seed", index="query_id", values="value")
-            .sort("query_id")
-            for role in ("near", "far")
-        }
-        both = wide["near"].select("query_id").join(wide["far"], on="query_id", how="semi")
-        if not len(both):
-            return None
-        names = [str(seed) for seed in seeds]
-        found = [
-            both.join(wide[role], on="query_id", how="left", maintain_order="left").select(names)
-            for role in ("near", "far")
-        ]
-        return both["query_id"], found[0].to_numpy(), found[1].to_numpy()
+    def _query_points(self) -> pl.DataFrame:
+        """Every query's loss beside its similarity, for :attr:`correlations`."""
+        if self.similarities is None:
+            return pl.DataFrame()
+        frames = []
+        for measure in self.measures:
+            for system in self.systems:
+                sides = self._sides(system, measure)
+                if sides is None:
+                    continue
+                loss = pl.Series("loss", loss_of(measure, *sides[1:]))
+                frames.append(
+                    pl.DataFrame([sides[0], loss]).with_columns(
+                        system=pl.lit(system), measure=pl.lit(str(measure))
+                    )
+                )
+        if not frames:
+            return pl.DataFrame()
+        told = self.similarities.per_query.rename({"value": "similarity"})
+        return pl.concat(frames).join(told, on="query_id", maintain_order="left")
 
     def _change(
         self, system: str, measure: Measure, queries: pl.Series | None
@@ -251,8 +320,8 @@ class NearFar:
                 near, far, groups=groups if average == "macro" else None, **self._options
             )
             row = head | {"average": average, "queries": len(near), "seeds": near.shape[1]}
-            row |= _named("near", change.before) | _named("far", change.after)
-            rows.append(row | _named("delta", change.relative) | {"p": test.p})
+            row |= named("near", change.before) | named("far", change.after)
+            rows.append(row | named("delta", change.relative) | {"p": test.p})
         return rows
 
     def _unpaired(
@@ -275,8 +344,8 @@ class NearFar:
         p = stats.two_sample_test(far, near).p if min(len(near), len(far)) > 1 else float("nan")
         row = head | {"average": "micro", "queries": len(near) + len(far)}
         row |= {"seeds": part["seed"].n_unique()}
-        row |= _named("near", change.before) | _named("far", change.after)
-        return [row | _named("delta", change.relative) | {"p": p}]
+        row |= named("near", change.before) | named("far", change.after)
+        return [row | named("delta", change.relative) | {"p": p}]
 
 
 def near_far(
@@ -286,6 +355,10 @@ def near_far(
     measures: Iterable[str | Measure] = ("nDCG@10", "RR@10", "R@100"),
     *,
     train_qrels: Qrels | PathLike | None = None,
+    collection: Given | None = None,
+    indicators: Sequence[str | Indicator] = INDICATORS,
+    encoder: str | Encoder = "lsa()",
+    bins: int = 5,
     ties: str = "trec",
     level: float = 0.95,
     resamples: int = 1000,
@@ -297,7 +370,12 @@ def near_far(
     that are not trained. Or it is a file with the columns system, run (a path, from the file's
     folder) and perhaps fold and seed. With ``train_qrels`` results are also told apart by whether a
     relevant document was trained on.
+
+    With ``collection``, which holds the texts of all queries of the partition, loss is held against
+    similarity to what was trained on, by ``indicators``, in ``bins`` of equally many queries (fewer
+    where there are not two for each); ``encoder`` makes the vectors of queries.
     """
+    whole("bins", bins, 1)
     parts = partition if isinstance(partition, Partition) else read(partition, Partition)
     judged = qrels if isinstance(qrels, Qrels) else read_qrels(qrels)
     chosen = parse_measures(measures)
@@ -312,69 +390,25 @@ def near_far(
             f"query {lacking.sort()[0]!r} of the partition is not judged ({len(lacking):,} such "
             "queries). Give the judgements of the test queries that the partition was made with."
         )
-    _check_runs(listed, folds)
+    check_runs(listed, folds)
+    similarities = None
+    if collection is not None:
+        found = fold_distances(
+            collection, parts, indicators=indicators, encoder=encoder, level=level, seed=seed
+        )
+        similarities = Similarities.of(found)
     frames = []
     for system, fold, number, run in listed:
-        found = evaluate(kept, {system: run}, chosen, ties=ties).per_query.frame
+        per_query = evaluate(kept, {system: run}, chosen, ties=ties).per_query.frame
         frames += [
-            found.with_columns(fold=pl.lit(each), seed=pl.lit(number))
+            per_query.with_columns(fold=pl.lit(each), seed=pl.lit(number))
             for each in (folds if fold is None else [fold])
         ]
     values = pl.concat(frames).select("system", "measure", "fold", "seed", "query_id", "value")
     systems = tuple(dict.fromkeys(system for system, *_ in listed))
     seen = _seen(parts, kept, train_qrels)
-    return NearFar(values, roles, chosen, systems, seen, level, resamples, seed)
-
-
-def read_trained(path: PathLike) -> list[Trained]:
-    """Read a list of runs: system, run (a path), and perhaps fold and seed."""
-    frame = read_rows(path)
-    for name in ("system", "run"):
-        if name not in frame.columns:
-            raise FileError(
-                path,
-                f"no column {name!r}.{did_you_mean(name, frame.columns)} Found "
-                f"{', '.join(frame.columns)}; expected system, run, and perhaps fold and seed.",
-            )
-    folder = Path(path).parent
-    found: list[Trained] = []
-    for number, row in enumerate(frame.iter_rows(named=True), start=1):
-        system, run = row["system"], row["run"]
-        if not system or not run:
-            raise FileError(path, f"row {number}: system or run is missing. Every row needs both.")
-        fold, seed = row.get("fold"), row.get("seed")
-        try:
-            seed = int(seed) if seed not in (None, "") else 0
-        except ValueError:
-            raise FileError(path, f"row {number}: the seed {seed!r} is no whole number.") from None
-        fold = str(fold) if fold not in (None, "", "*") else None
-        found.append((str(system), fold, seed, folder / str(run)))
-    return found
-
-
-def _check_runs(runs: Sequence[Trained], folds: Sequence[str]) -> None:
-    """Every system needs a run of every fold, for each of its seeds, once."""
-    if not runs:
-        raise InputError("no run was given. Give at least one for each fold.")
-    there: dict[str, list[tuple[str, int]]] = {}
-    for system, fold, seed, _ in runs:
-        if fold is not None and fold not in folds:
-            raise InputError(
-                f"a run of {system} is of fold {fold!r}.{did_you_mean(fold, folds)} The partition "
-                f"has {', '.join(folds)}."
-            )
-        there.setdefault(system, []).extend((f, seed) for f in (folds if fold is None else [fold]))
-    for system, pairs in there.items():
-        for fold, seed in pairs:
-            if pairs.count((fold, seed)) > 1:
-                raise InputError(f"{system} has two runs of fold {fold!r} and seed {seed}.")
-        for seed in sorted({seed for _, seed in pairs}):
-            for fold in folds:
-                if (fold, seed) not in pairs:
-                    raise InputError(
-                        f"{system} has no run of fold {fold!r} and seed {seed}. Every fold needs "
-                        "one of all test queries."
-                    )
+    options = level, resamples, seed
+    return NearFar(values, roles, chosen, systems, *options, seen, similarities, bins)
 
 
 def _seen(
@@ -395,20 +429,3 @@ def _seen(
         )
         .sort("query_id")
     )
-
-
-def _named(name: str, found: stats.Estimate) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-
-
-def _adjusted(frame: pl.DataFrame, within: list[str]) -> pl.DataFrame:
-    """Correct p-values (Holm) among rows that are alike in some columns."""
-    parts = []
-    for part in frame.with_row_index("at").partition_by(within, maintain_order=True):
-        p = part["p"].fill_nan(None)
-        adjusted = np.full(len(part), np.nan)
-        known = p.is_not_null().to_numpy()
-        if known.any():
-            adjusted[known] = stats.adjust(p.drop_nulls().to_numpy(), "holm")
-        parts.append(part.with_columns(pl.Series("p_adjusted", adjusted)))
-    return pl.concat(parts).sort("at").drop("at")

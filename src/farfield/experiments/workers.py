@@ -1,0 +1,165 @@
+"""Who carries out steps: anything that takes a task and promises to say what came of it.
+
+A task is plain data, and :func:`carry_out` is all that is to be done with it, in any process that
+sees the run directory. Processes of this machine are one kind of workers; a cluster's are another
+file like this one, with a class that has ``submit``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from farfield.errors import FarfieldError
+from farfield.fingerprint import versions_of
+from farfield.io.files import write_json
+
+__all__ = ["LIBRARIES", "Processes", "Task", "Workers", "carry_out"]
+
+#: Whose versions are noted.
+LIBRARIES = ("farfield", "numpy", "polars", "scikit-learn", "torch", "sentence-transformers")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A step to carry out: what, where, and the folders of the steps that it needs."""
+
+    directory: str
+    kind: str
+    folder: str
+    spec: dict[str, Any]
+    needs: dict[str, str]
+    sharing: int = 1  # how many tasks share the machine
+
+
+class Workers(Protocol):
+    """Carry out tasks, with :func:`carry_out`, in other processes or on other machines."""
+
+    def submit(self, task: Task) -> Future[str]:
+        """Begin a task, now or when there is room; the result is that of :func:`carry_out`.
+
+        A worker that is gone before it could say anything raises BrokenExecutor there.
+        """
+
+    def __enter__(self) -> Self:
+        """Be ready."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Begin nothing more."""
+
+
+class Processes:
+    """Processes of this machine, which start afresh: nothing of this one is in them."""
+
+    def __init__(self, number: int) -> None:
+        import multiprocessing
+
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(number, mp_context=context)
+
+    def submit(self, task: Task) -> Future[str]:
+        """Give the task to the next process that is free."""
+        return self._pool.submit(carry_out, task)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+def carry_out(task: Task) -> str:
+    """Carry out a step in this process; return what went wrong, or nothing."""
+    from farfield.experiments.kinds import KINDS
+
+    steps = Path(task.directory) / "steps"
+    out = steps / task.folder
+    out.mkdir(parents=True, exist_ok=True)
+    log = Path(task.directory) / "logs" / f"{task.folder}.log"
+    with _lock(out / "lock"), _logged(log):
+        if (out / "done.json").exists():  # another process was faster
+            return ""
+        begin = time.perf_counter()
+        try:
+            _share_cores(task.sharing)
+            needs = {name: steps / need for name, need in task.needs.items()}
+            KINDS[task.kind](task.spec, needs, out)
+        except FarfieldError as error:
+            print(error, file=sys.stderr)
+            return str(error)
+        except Exception as error:  # whatever it is, it belongs to this step
+            traceback.print_exc()
+            return f"{type(error).__name__}: {error}"
+        record = {
+            "kind": task.kind,
+            "seconds": time.perf_counter() - begin,
+            "bytes": sum(f.stat().st_size for f in out.rglob("*") if f.is_file()),
+            "peak_memory_mb": _peak_memory(),
+            "versions": versions_of(*LIBRARIES),
+        }
+        write_json(out / "done.json", record)
+    return ""
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Hold a lock that the system takes back when the process ends, however it ends."""
+    import fcntl
+
+    with open(path, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+@contextmanager
+def _logged(path: Path) -> Iterator[None]:
+    """Let everything that this process says go into a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    with open(path, "ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, saved in enumerate(kept, start=1):
+            os.dup2(saved, number)
+            os.close(saved)
+
+
+def _share_cores(tasks: int) -> None:
+    if tasks > 1 and "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(max(1, (os.cpu_count() or 1) // tasks))
+
+
+def _peak_memory() -> float:
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1024 if sys.platform != "darwin" else 1024**2), 1)
