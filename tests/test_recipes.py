@@ -26,6 +26,7 @@ TINY = "scratch(layers=1, dim=32, vocabulary=600)"
 # Recipe, and by how much its model must beat the untrained one on queries that were held out.
 TRAINED = {
     "contrastive(epochs=8)": 0.3,
+    "adapter(epochs=20)": 0.1,
     "contrastive(negatives=random, count=64, epochs=8)": 0.3,
     "contrastive(negatives=bm25, similarity=dot, temperature=1, epochs=8)": 0.1,
     "hard(first=contrastive(epochs=6), epochs=2)": 0.3,

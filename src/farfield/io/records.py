@@ -178,7 +178,7 @@ def _int(text: str) -> int:
 def read_delimited(content: Content, separator: str) -> pl.DataFrame:
     """Read a table with a header line; all columns are texts.
 
-    Fields between commas may stand in quotes; between tabs, quotes are characters like others.
+    Fields may stand in quotes, except between tabs, where quotes are characters like others.
     """
     frame = _delimited_fast(content, separator)
     return _delimited(content, separator) if frame is None else frame
@@ -195,7 +195,7 @@ def delimited_line(content: Content, separator: str, row: int) -> int:
 def _delimited_fast(content: Content, separator: str) -> pl.DataFrame | None:
     """Let polars read a table in which every line is a row; ``None`` if it is not so simple."""
     data = bytes(content.data)
-    if data.count(b"\r") > data.count(b"\r\n") or (separator == "," and b'"' in data):
+    if data.count(b"\r") > data.count(b"\r\n") or (separator != "\t" and b'"' in data):
         return None
     try:
         frame = pl.read_csv(
@@ -245,7 +245,8 @@ def _records(content: Content, separator: str) -> Iterator[tuple[int, list[str]]
     limit = csv.field_size_limit()
     csv.field_size_limit(max(limit, len(text)))  # a document may be long
     try:
-        reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
+        lines = io.StringIO(text, newline="\n")
+        reader = csv.reader(lines, strict=True, delimiter=separator)
         number = 1
         try:
             for fields in reader:

@@ -48,14 +48,18 @@ def read_pairs(path: str | os.PathLike[str], key: str, *values: str) -> dict[str
 
 
 def read_rows(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a table with any columns: csv or tsv with a header, jsonl or parquet."""
+    """Read a table with any columns: jsonl, parquet, or text with a header.
+
+    The columns of a text are separated by whichever of tab, comma, semicolon and bar its header has
+    most of.
+    """
     content = load(path)
     if content.data[:4] == b"PAR1":
         return read_parquet(content)
     first = content.first_line()
     if first.lstrip()[:1] == b"{":
         return read_jsonl(content)
-    return read_delimited(content, "\t" if b"\t" in first else ",")
+    return read_delimited(content, max("\t,;|", key=lambda mark: first.count(mark.encode())))
 
 
 def _read(path: str | os.PathLike[str], key: str, value: str) -> pl.DataFrame:

@@ -56,10 +56,9 @@ class Checking:
         if kind == "dense":
             asked = neural.encode(model, queries, task="query")
             held = neural.encode(model, texts, task="document") if held is None else held
-            if model.similarity_fn_name != "dot":
-                asked, held = _unit(asked), _unit(held)
-            scores, rows = neural.search(asked, held, _DEPTH, device=str(model.device))
-        elif kind == "multi":
+            cosine = model.similarity_fn_name != "dot"
+            return self.of_vectors(asked, held, cosine=cosine, device=str(model.device))
+        if kind == "multi":
             scores, rows = neural.search_multi(
                 neural.encode_multi(model, queries, task="query"),
                 neural.encode_multi(model, texts, task="document"),
@@ -68,6 +67,15 @@ class Checking:
             )
         else:
             scores, rows = _sparse_products(model, queries, texts)
+        return self._value(scores, self.pool[rows])
+
+    def of_vectors(
+        self, asked: npt.NDArray[Any], held: npt.NDArray[Any], *, cosine: bool, device: str
+    ) -> float:
+        """Return the mean of the measure, from vectors of the queries and of the pool."""
+        if cosine:
+            asked, held = _unit(asked), _unit(held)
+        scores, rows = neural.search(asked, held, _DEPTH, device=device)
         return self._value(scores, self.pool[rows])
 
     def _reranked(self, model: Any) -> tuple[Any, Ints]:

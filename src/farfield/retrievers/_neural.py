@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from farfield.neural.models import Kind
 from farfield.retrievers import _neural_nearby as nearby
 from farfield.retrievers._neural_sentences import sentences, windows
 from farfield.retrievers._sparse import full_text
-from farfield.retrievers.base import UNFINISHED, Index, Manifest, Retriever, run_of
+from farfield.retrievers.base import UNFINISHED, Index, Manifest, Retriever, numbers_of, run_of
 from farfield.tables import Corpus, Queries, Run
 
 __all__ = [
@@ -290,14 +290,39 @@ class PassageIndex(Index):
 
     def _search(self, queries: Queries, k: int, name: str) -> Run:
         self.retriever.check_model(self.fingerprint)
-        asking = Asking.of(queries)
-        best = self._found(self._encoded(asking.texts), k)
         if self.recall is not None:
             self.report = {f"recall_at_{_RECALL}": self.recall}
+        asking = Asking.of(queries)
+        return self._answer(queries, asking, self._encoded(asking.texts), k, name)
+
+    def _search_parts(
+        self, queries: Queries, parts: Mapping[str, pl.Series], k: int
+    ) -> dict[str, Run]:
+        """Queries are encoded once. A part is always searched exactly."""
+        self.retriever.check_model(self.fingerprint)
+        asking = Asking.of(queries)
+        asked = self._encoded(asking.texts)
+        found = {}
+        for name, ids in parts.items():
+            part = self._part(numbers_of(self.doc_ids, ids))
+            found[name] = part._answer(queries, asking, asked, k, name)
+        return found
+
+    def _part(self, docs: Ints) -> Self:
+        """Some of the documents (numbers, ascending)."""
+        rows = np.flatnonzero(np.isin(self.owner, docs))
+        owner = np.searchsorted(docs, self.owner[rows])
+        doc_ids, held = self.doc_ids.gather(docs), self.held.part(rows)
+        return type(self)(self.retriever, doc_ids, owner, held, self.fingerprint)
+
+    def _answer(self, queries: Queries, asking: Asking, asked: Any, k: int, name: str) -> Run:
+        best = self._found(asked, k)
         doc_ids = self.doc_ids.gather(best.docs)
         return run_of(queries, asking.spread(best.bounds), doc_ids, best.scores, name)
 
     def _found(self, asked: Any, k: int) -> Ranked:
+        if not len(self.owner):  # a part of documents without text
+            return Ranked(np.zeros(len(asked) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
         return self._exact(asked, k) if self.nearby is None else self._by_candidates(asked, k)
 
     # -- what members say -------------------------------------------------------------------

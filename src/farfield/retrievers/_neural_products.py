@@ -58,6 +58,10 @@ class Rows:
             found[here] = self._pieces[number][rows[here] - number * self._size]
         return found
 
+    def part(self, rows: Ints) -> Rows:
+        """Return these rows, as they are held."""
+        return Rows([self.take(rows)])
+
     @cached_property
     def longest(self) -> float:
         """The length of the longest row."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from farfield.retrievers.base import UNFINISHED, Index, Retriever, run_of
+from farfield.retrievers.base import UNFINISHED, Index, Retriever, numbers_of, run_of
 from farfield.sparse import Inverted, SparseIndex, Weighted, Weighting, build
 from farfield.sparse.building import open_index
 from farfield.tables import Corpus, Queries, Run
@@ -108,10 +109,26 @@ class Searcher(Index):
         return Searcher(retriever, self.engine)
 
     def _search(self, queries: Queries, k: int, name: str) -> Run:
-        asked = self.retriever.ask(queries, self.engine)
-        found = self.engine.search(asked, self.retriever.weighting(), k)
-        doc_ids = self.engine.doc_ids.gather(found.docs)
-        return run_of(queries, found.bounds, doc_ids, found.scores, name)
+        return self._answer(self.engine, queries, self._ask(queries), k, name)
+
+    def _search_parts(
+        self, queries: Queries, parts: Mapping[str, pl.Series], k: int
+    ) -> dict[str, Run]:
+        asked = self._ask(queries)
+        found = {}
+        for name, ids in parts.items():
+            part = self.engine.part(numbers_of(self.engine.doc_ids, ids))
+            found[name] = self._answer(part, queries, asked, k, name)
+        return found
+
+    def _ask(self, queries: Queries) -> Weighted:
+        return self.retriever.ask(queries, self.engine)
+
+    def _answer(
+        self, engine: SparseIndex, queries: Queries, asked: Weighted, k: int, name: str
+    ) -> Run:
+        found = engine.search(asked, self.retriever.weighting(), k)
+        return run_of(queries, found.bounds, engine.doc_ids.gather(found.docs), found.scores, name)
 
 
 def full_text(documents: pl.DataFrame) -> pl.Series:

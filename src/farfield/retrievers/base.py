@@ -26,7 +26,7 @@ from farfield.io.files import PathLike, load, write_json
 from farfield.spec import Member
 from farfield.tables import Corpus, Queries, Run
 
-__all__ = ["Index", "Manifest", "Retriever", "run_of"]
+__all__ = ["Index", "Manifest", "Retriever", "divided", "numbers_of", "run_of"]
 
 #: The form of index folders; one more whenever older programs could not read them.
 FORMAT = 1
@@ -53,9 +53,21 @@ class Index:
         query for which nothing is found is not in the run. The run is called ``name``, or as the
         retriever is spelled.
         """
-        if k < 1:
-            raise InputError(f"k is {k}, expected 1, 2, 3 … documents for each query.")
+        _check_k(k)
         return self._search(queries, k, name or str(self.retriever))
+
+    def search_parts(
+        self, queries: Queries, parts: Mapping[str, pl.Series], k: int = 1000
+    ) -> dict[str, Run]:
+        """Return the best ``k`` documents of each query in each part of the documents.
+
+        ``parts`` are ids of documents by names, which the runs get. What is known of all documents
+        (how rare a word is) counts in every part, so that scores of different parts can be
+        compared: the runs together are what :meth:`search` finds, only deeper. For other
+        statistics, index each part by itself.
+        """
+        _check_k(k)
+        return self._search_parts(queries, parts, k)
 
     def using(self, retriever: Retriever) -> Index:
         """Return the same documents for another retriever, which must have the same content."""
@@ -77,6 +89,12 @@ class Index:
 
     def _search(self, queries: Queries, k: int, name: str) -> Run:
         raise NotImplementedError(f"{type(self).__name__} defines no _search")
+
+    def _search_parts(
+        self, queries: Queries, parts: Mapping[str, pl.Series], k: int
+    ) -> dict[str, Run]:
+        """Right for any index, but all documents are ranked; members know better."""
+        return divided(self._search(queries, len(self), str(self.retriever)), parts, k)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +285,33 @@ def run_of(
     names = queries.frame["query_id"].cast(pl.Categorical)  # codes in place of texts
     frame = pl.DataFrame({"query_id": names.gather(codes), "doc_id": doc_ids, "score": scores})
     return Run(frame, name=name, ties="file")
+
+
+def divided(run: Run, parts: Mapping[str, pl.Series], k: int) -> dict[str, Run]:
+    """Divide a run by documents; of each part the first ``k`` of every query."""
+    rows = run.frame.with_columns(pl.col("query_id").cast(pl.String))
+    return {
+        name: Run(rows.join(ids.to_frame("doc_id"), on="doc_id", how="semi"), name=name).head(k)
+        for name, ids in parts.items()
+    }
+
+
+def numbers_of(doc_ids: pl.Series, wanted: pl.Series) -> npt.NDArray[np.int64]:
+    """Return the numbers of some documents among all, ascending."""
+    known = doc_ids.to_frame("doc_id").with_row_index("number")
+    found = known.join(wanted.to_frame("doc_id"), on="doc_id", how="semi", maintain_order="left")
+    if len(found) < wanted.n_unique():
+        strange = wanted.to_frame("doc_id").join(known, on="doc_id", how="anti")["doc_id"][0]
+        raise InputError(
+            f"document {strange!r} is not in the index. Give parts of the documents that were "
+            "indexed."
+        )
+    return found["number"].to_numpy().astype(np.int64)
+
+
+def _check_k(k: int) -> None:
+    if k < 1:
+        raise InputError(f"k is {k}, expected 1, 2, 3 … documents for each query.")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

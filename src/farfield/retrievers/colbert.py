@@ -137,6 +137,10 @@ class Tokens:
             found.append(shard.vectors[rows])
         return TokenVectors(np.concatenate(found), starts_of(self.lengths[passages]))
 
+    def part(self, passages: Ints) -> Tokens:
+        """Return some passages, whose numbers ascend, as they are held."""
+        return Tokens([self.take(passages)], max(1, len(passages)))
+
 
 class ColbertIndex(PassageIndex):
     """Passages as vectors of their tokens."""

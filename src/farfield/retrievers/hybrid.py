@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from farfield.errors import InputError, SpecError
 from farfield.fusions import Fusion
-from farfield.retrievers.base import Index, Retriever
+from farfield.retrievers.base import Index, Retriever, divided
 from farfield.tables import Corpus, Queries, Run
 
 __all__ = ["hybrid"]
@@ -106,3 +108,19 @@ class HybridIndex(Index):
         runs = [part.search(queries, depth) for part in self.parts]
         self.report = {str(part.retriever): dict(part.report) for part in self.parts if part.report}
         return self.retriever.fusion.fuse(runs, k=k, name=name)
+
+    def _search_parts(
+        self, queries: Queries, parts: Mapping[str, pl.Series], k: int
+    ) -> dict[str, Run]:
+        """Each retriever ranks its results of all parts together before they are fused.
+
+        Ranks within parts could not be compared. The parts share ``depth``, with ``k`` at least.
+        """
+        depth = max(k, -(-self.retriever.depth // len(parts)))
+        runs = []
+        for one in self.parts:
+            found = one.search_parts(queries, parts, depth).values()
+            rows = [run.frame.with_columns(pl.col("query_id").cast(pl.String)) for run in found]
+            runs.append(Run(pl.concat(rows), name=str(one.retriever)))
+        fused = self.retriever.fusion.fuse(runs, k=None, name=str(self.retriever))
+        return divided(fused, parts, k)

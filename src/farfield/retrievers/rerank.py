@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,12 +100,31 @@ class RerankIndex(Index):
         return RerankIndex(retriever, self.first.using(retriever.base), self.texts)
 
     def _search(self, queries: Queries, k: int, name: str) -> Run:
-        retriever = self.retriever
-        model = retriever.network  # before anything takes its time
+        _ = self.retriever.network  # before anything takes its time
         asking = Asking.of(queries)
         asked = Queries.trusted(queries.frame[asking.rows])
-        run = self.first.search(asked, retriever.depth)
+        run = self.first.search(asked, self.retriever.depth)
         self.report = self.first.report
+        return self._read_again(queries, asking, asked, run, k, name)
+
+    def _search_parts(
+        self, queries: Queries, parts: Mapping[str, pl.Series], k: int
+    ) -> dict[str, Run]:
+        """The best ``depth`` documents of each part are scored again."""
+        _ = self.retriever.network  # before anything takes its time
+        asking = Asking.of(queries)
+        asked = Queries.trusted(queries.frame[asking.rows])
+        runs = self.first.search_parts(asked, parts, self.retriever.depth)
+        self.report = self.first.report
+        return {
+            name: self._read_again(queries, asking, asked, run, k, name)
+            for name, run in runs.items()
+        }
+
+    def _read_again(
+        self, queries: Queries, asking: Asking, asked: Queries, run: Run, k: int, name: str
+    ) -> Run:
+        model = self.retriever.network
         query, doc = self._numbers(asked, run)
         scores = np.empty(len(query), dtype=np.float32)
         with counting(len(asking.texts), "reranking") as count:

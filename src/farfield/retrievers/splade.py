@@ -17,10 +17,10 @@ from farfield.neural.encoding import CHUNK, joined
 from farfield.neural.models import Kind
 from farfield.retrievers._neural import Asking, Modelled, sorted_corpus
 from farfield.retrievers._sparse import Searcher, SparseRetriever, full_text
-from farfield.retrievers.base import UNFINISHED, Manifest, run_of
+from farfield.retrievers.base import UNFINISHED, Manifest
 from farfield.sparse import Inverted, Products, SparseIndex, Weighted, Weighting, build, from_matrix
 from farfield.sparse.building import open_index
-from farfield.tables import Corpus, Queries, Run
+from farfield.tables import Corpus, Queries
 
 __all__ = ["splade"]
 
@@ -161,13 +161,11 @@ class SpladeSearcher(Searcher):
             "mean_nonzeros": engine.postings / len(engine),
         }
 
-    def _search(self, queries: Queries, k: int, name: str) -> Run:
+    def _ask(self, queries: Queries) -> Weighted:
         self.retriever.check_model(self.fingerprint)
         asked, nonzeros = self.retriever.weighted(Asking.of(queries), self.engine)
         self.report = {
             "nonzeros_of_documents": self.sizes["mean_nonzeros"],
             "nonzeros_of_queries": nonzeros,
         }
-        found = self.engine.search(asked, self.retriever.weighting(), k)
-        doc_ids = self.engine.doc_ids.gather(found.docs)
-        return run_of(queries, found.bounds, doc_ids, found.scores, name)
+        return asked

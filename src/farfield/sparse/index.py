@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,6 +106,9 @@ class SparseIndex:
     with the same score the one with the lower number comes first, as everywhere. ``terms`` are
     sorted; ``df`` counts the documents that have a term, ``cf`` sums its weights. Ids and terms
     are given as functions that read them, and read when they are needed.
+
+    ``statistics`` is the index that says how rare terms are and how long documents: this one,
+    unless it is a :meth:`part` of another.
     """
 
     def __init__(
@@ -120,6 +123,7 @@ class SparseIndex:
         self._doc_ids, self._terms = doc_ids, terms
         self.lengths, self.df, self.cf = lengths, df, cf
         self.blocks = blocks
+        self.statistics = self
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -154,7 +158,7 @@ class SparseIndex:
 
     def search(self, asked: Weighted, weighting: Weighting, k: int) -> Found:
         """Return the best ``k`` documents of each query, of those that have any of its terms."""
-        worth = weighting.in_queries(asked, self)
+        worth = weighting.in_queries(asked, self.statistics)
         k = min(k, len(self))
         firsts = range(0, len(worth), _TOGETHER)
         batches = [worth.part(first, min(first + _TOGETHER, len(worth))) for first in firsts]
@@ -166,6 +170,29 @@ class SparseIndex:
             np.concatenate([np.empty(0, np.uint32), *(docs for _, docs, _ in parts)]),
             np.concatenate([np.empty(0), *(scores for _, _, scores in parts)]),
         )
+
+    def part(self, docs: Ints) -> SparseIndex:
+        """Return some of the documents (numbers, ascending) with the statistics of all of them.
+
+        So they have the scores that they have here. Every block is looked through once, when it is
+        first searched.
+        """
+        blocks = []
+        for block in self.blocks:
+            low, high = np.searchsorted(docs, [block.first, block.last]).tolist()
+            if low < high:
+                load = partial(_postings_of, block, docs[low:high] - block.first)
+                blocks.append(Block(low, high, load))
+        part = SparseIndex(
+            lambda: self.doc_ids.gather(docs),
+            self.lengths[docs],
+            lambda: self.terms,
+            self.df,
+            self.cf,
+            blocks,
+        )
+        part.statistics = self.statistics
+        return part
 
     def vectors(self, docs: npt.NDArray[Any]) -> Vectors:
         """Read documents (by number) back as vectors of terms.
@@ -186,6 +213,23 @@ class SparseIndex:
         starts = np.concatenate(([0], np.cumsum(sizes)))
         rows = np.repeat(begins[place] - starts[:-1], sizes) + np.arange(starts[-1])
         return Vectors(starts, term[rows], weight[rows])
+
+
+def _postings_of(block: Block, docs: Ints) -> Postings:
+    """The postings of some documents of a block, which are numbered anew."""
+    held = block.postings
+    number = np.full(block.documents, -1, dtype=np.int32)
+    number[docs] = np.arange(len(docs))
+    of_posting = number[held.docs]
+    kept = of_posting >= 0
+    starts = np.concatenate(([0], np.cumsum(kept)))[held.starts]
+    there = np.flatnonzero(np.diff(starts))  # terms that any of them has
+    return Postings(
+        held.terms[there],
+        starts[np.append(there, len(starts) - 1)].astype(np.uint32),
+        of_posting[kept].astype(np.uint16),
+        held.weights[kept],
+    )
 
 
 def _read_back(block: Block, docs: Ints, number_from: int) -> tuple[Ints, Ints, Floats]:

@@ -149,7 +149,7 @@ def _worth(
         there, begins, docs, weights = block.of_terms(terms)
         number = np.arange(len(there))
         lengths = index.lengths[block.first : block.last]
-        values = weighting.in_documents(weights, docs, lengths, index)
+        values = weighting.in_documents(weights, docs, lengths, index.statistics)
         if not compiled:
             docs = docs.astype(np.int64)  # numpy takes such places without another copy
     # Of each term the list that it is here, and -1 if there is none: it is left out of the queries.
