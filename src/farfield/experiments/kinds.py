@@ -174,7 +174,7 @@ def nearfar(spec: dict[str, Any], needs: Folders, out: Path) -> None:
     )
     if "distance" in needs:
         answer = replace(answer, similarities=Similarities.read(needs["distance"]))
-    for name in (*TABLES, "values"):
+    for name in ("values", *TABLES):
         _write_frame(getattr(answer, name), out / f"{name}.parquet")
 
 

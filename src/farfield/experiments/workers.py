@@ -7,6 +7,7 @@ file like this one, with a class that has ``submit``.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -109,6 +110,8 @@ def carry_out(task: Task) -> str:
         except Exception as error:  # whatever it is, it belongs to this step
             traceback.print_exc()
             return f"{type(error).__name__}: {error}"
+        finally:
+            _give_back_gpu()
         record = {
             "kind": task.kind,
             "seconds": time.perf_counter() - begin,
@@ -156,6 +159,14 @@ def _logged(path: Path) -> Iterator[None]:
 def _share_cores(tasks: int) -> None:
     if tasks > 1 and "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(max(1, (os.cpu_count() or 1) // tasks))
+
+
+def _give_back_gpu() -> None:
+    """Keep no memory of the GPU for later: other processes work on it, too."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def _peak_memory() -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -52,11 +53,11 @@ def relative_change(
         )
     if groups is not None and not paired:
         raise InputError("groups need the same queries on both sides. Leave them out, or pair.")
-    rng = np.random.default_rng(whole("seed", seed, 0))
-    weights, drawn = _weights(len(one), groups, count, rng)
-    other = (weights, drawn) if paired else _weights(len(two), None, count, rng)
+    start = whole("seed", seed, 0)
+    weights, drawn = _weights(len(one), groups, count, (start, 0))
+    other = (weights, drawn) if paired else _weights(len(two), None, count, (start, 1))
     seeds = one.shape[1]
-    turns = rng.multinomial(seeds, np.full(seeds, 1.0 / seeds), count) / seeds
+    _, turns = _weights(seeds, None, count, (start, 2))
     means = float(weights @ one.mean(axis=1)), float(other[0] @ two.mean(axis=1))
     resampled = ((drawn @ one) * turns).sum(axis=1), ((other[1] @ two) * turns).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -87,16 +88,23 @@ def _columns(values: npt.ArrayLike, name: str) -> Floats:
 
 
 def _weights(
-    n: int, groups: npt.ArrayLike | None, resamples: int, rng: np.random.Generator
+    n: int, groups: npt.ArrayLike | None, resamples: int, seed: tuple[int, int]
 ) -> tuple[Floats, Floats]:
     """The weight of each query in the mean, and its weight in every resample."""
     labels = np.zeros(n, dtype=np.int64) if groups is None else np.asarray(groups)
     if len(labels) != n:
         raise InputError(f"there are {len(labels)} groups for {n} queries. Give one for each.")
-    names, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    weights = (1.0 / (len(names) * sizes))[codes]
-    drawn = np.empty((resamples, n))
+    return _drawn(np.unique(labels, return_inverse=True)[1].tobytes(), resamples, seed)
+
+
+@lru_cache(maxsize=4)  # a table asks for the same draws for every system and measure
+def _drawn(groups: bytes, resamples: int, seed: tuple[int, int]) -> tuple[Floats, Floats]:
+    codes = np.frombuffer(groups, dtype=np.int64)
+    sizes = np.bincount(codes)
+    rng = np.random.default_rng(seed)
+    drawn = np.empty((resamples, len(codes)))
     for code, size in enumerate(sizes):
-        counts = rng.multinomial(size, np.full(size, 1.0 / size), resamples)
-        drawn[:, codes == code] = counts / (len(names) * size)
-    return weights, drawn
+        rows = np.arange(resamples)[:, None] * size + rng.integers(0, size, (resamples, size))
+        counts = np.bincount(rows.ravel(), minlength=resamples * size)
+        drawn[:, codes == code] = counts.reshape(resamples, size) / (len(sizes) * size)
+    return (1.0 / (len(sizes) * sizes))[codes], drawn

@@ -211,7 +211,11 @@ class _Clock:
     """Adds up the time of the steps alone, and notes how much memory they take."""
 
     def __init__(self, trace: Trace, device: Any) -> None:
+        import torch
+
         self._trace, self._device = trace, device
+        if device.type == "cuda":  # what this process trained before does not count
+            torch.cuda.reset_peak_memory_stats(device)
         self._started = self._saved = perf_counter()
 
     def start(self, *, saved: bool = False) -> None:
