@@ -18,11 +18,14 @@ COMMANDS = [
     "distance",
     "train",
     "run",
+    "report",
     "nearfar",
     "align",
     "fuse",
     "complement",
+    "allocate",
 ]
+COMMANDS += ["multi-source"]
 COMMANDS += ["index", "search", "convert", "lab", "demo", "list"]
 
 

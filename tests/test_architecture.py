@@ -33,12 +33,12 @@ GROUND = [
     "training",
 ]
 # Families whose members stand alone, and families whose members may hold members of those.
-SINGLE = ["measures", "fusions", "encoders", "indicators"]
+SINGLE = ["measures", "fusions", "allocations", "encoders", "indicators"]
 COMPOSED = ["shifts", "retrievers"]
 # Families whose members make members of those.
 TRAINED = ["recipes"]
 FAMILIES = [*SINGLE, *COMPOSED, *TRAINED]
-ABOVE = ["lab", "overlap", "figures", "questions", "experiments", "demo", "cli", "__main__"]
+ABOVE = ["lab", "overlap", "figures", "questions", "experiments", "reports", "demo", "cli", "__main__"]
 ROOMS = [*GROUND, *FAMILIES, *ABOVE]
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         write_collection,
     )
     from farfield.questions.align import Alignment, align, scores_of
+    from farfield.questions.allocate import Allocated, allocate
     from farfield.questions.audit import Audit, audit
     from farfield.questions.compare import Comparison, compare
     from farfield.questions.complement import Complement, complement
@@ -40,12 +41,14 @@ if TYPE_CHECKING:
     from farfield.questions.distance import Distance, FoldDistances, distance, fold_distances
     from farfield.questions.evaluate import Evaluation, evaluate
     from farfield.questions.fuse import FusionReport, fuse, fuse_and_compare
+    from farfield.questions.multi_source import MultiSource, by_source, multi_source
     from farfield.questions.nearfar import NearFar, near_far
     from farfield.questions.search import RetrieverTuning, index, search, tune_retriever
     from farfield.questions.shift import Shifted, shift
     from farfield.questions.train import train
     from farfield.questions.tune import Tuning, tune
     from farfield.recipes import Trained
+    from farfield.reports import report
     from farfield.tables import Allocation, Corpus, Partition, PerQuery, Qrels, Queries, Run
 
 _HOMES = {
@@ -71,6 +74,7 @@ _HOMES = {
         "write_collection",
     ],
     "questions.align": ["Alignment", "align", "scores_of"],
+    "questions.allocate": ["Allocated", "allocate"],
     "questions.compare": ["Comparison", "compare"],
     "questions.complement": ["Complement", "complement"],
     "questions.coverage": ["Coverage", "coverage"],
@@ -79,16 +83,19 @@ _HOMES = {
     "questions.evaluate": ["Evaluation", "evaluate"],
     "questions.fuse": ["FusionReport", "fuse", "fuse_and_compare"],
     "questions.search": ["RetrieverTuning", "index", "search", "tune_retriever"],
+    "questions.multi_source": ["MultiSource", "by_source", "multi_source"],
     "questions.nearfar": ["NearFar", "near_far"],
     "questions.shift": ["Shifted", "shift"],
     "questions.train": ["train"],
     "questions.tune": ["Tuning", "tune"],
     "recipes": ["Trained"],
+    "reports": ["report"],
     "tables": ["Allocation", "Corpus", "Partition", "PerQuery", "Qrels", "Queries", "Run"],
     "questions.audit": ["Audit", "audit"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = [
+    "allocations",
     "analysis",
     "encoders",
     "errors",
@@ -100,6 +107,7 @@ _MODULES = [
     "measures",
     "recipes",
     "registry",
+    "reports",
     "retrievers",
     "shifts",
     "similarity",
@@ -111,6 +119,7 @@ _MODULES = [
 
 __all__ = [
     "Alignment",
+    "Allocated",
     "Allocation",
     "Audit",
     "Card",
@@ -130,6 +139,7 @@ __all__ = [
     "FusionReport",
     "InputError",
     "MissingDependency",
+    "MultiSource",
     "NearFar",
     "Partition",
     "PerQuery",
@@ -143,8 +153,11 @@ __all__ = [
     "Trained",
     "Tuning",
     "align",
+    "allocate",
+    "allocations",
     "analysis",
     "audit",
+    "by_source",
     "compare",
     "complement",
     "coverage",
@@ -163,6 +176,7 @@ __all__ = [
     "io",
     "lab",
     "measures",
+    "multi_source",
     "near_far",
     "read",
     "read_collection",
@@ -172,6 +186,8 @@ __all__ = [
     "read_run",
     "recipes",
     "registry",
+    "report",
+    "reports",
     "retrievers",
     "scores_of",
     "search",

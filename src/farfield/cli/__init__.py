@@ -11,6 +11,7 @@ import typer
 
 from farfield.cli import (
     align,
+    allocate,
     audit,
     compare,
     complement,
@@ -24,7 +25,9 @@ from farfield.cli import (
     index,
     lab,
     list_,
+    multi_source,
     nearfar,
+    report,
     run,
     search,
     shift,
@@ -53,10 +56,13 @@ app.command()(shift.shift)
 app.command()(distance.distance)
 app.command()(train.train)
 app.command()(run.run)
+app.command()(report.report)
 app.command()(nearfar.nearfar)
 app.command()(align.align)
 app.command()(fuse.fuse)
 app.command()(complement.complement)
+app.command()(allocate.allocate)
+app.command()(multi_source.multi_source)
 app.command()(index.index)
 app.command()(search.search)
 app.command()(convert.convert)

@@ -11,7 +11,16 @@ from farfield.cli import show
 from farfield.cli.options import Json
 from farfield.spec import Member
 
-FAMILIES = ("measures", "fusions", "indicators", "retrievers", "shifts", "encoders", "recipes")
+FAMILIES = (
+    "measures",
+    "fusions",
+    "allocations",
+    "indicators",
+    "retrievers",
+    "shifts",
+    "encoders",
+    "recipes",
+)
 
 
 def list_(

@@ -33,7 +33,8 @@ class distil(Recipe):
     ``depth`` best for each query; the student's should be distributed alike: KL divergence, the
     teacher's scores divided by ``temperature`` (TCT-ColBERT). A crossencoder teacher gives the
     margin between the positive and the negative, which the student's should equal (MarginMSE). The
-    student's scores are plain products. ``model`` is a teacher that is trained already.
+    student's scores are plain products of vectors of any length. ``model`` is a teacher that is
+    trained already.
 
     Relations: contrastive learns from judgements alone.
     """
@@ -65,6 +66,9 @@ class distil(Recipe):
         lists = ranked_lists(job.examples, bm25(), job.collection.corpus, self.depth)
         student = self._load(base, job)
         student.similarity_fn_name = "dot"
+        if type(student[-1]).__name__ == "Normalize":
+            # Products of unit vectors lie between -1 and 1, where no teacher's scores do.
+            del student[len(student) - 1]
         kind = _Margins if isinstance(self.teacher, crossencoder) else _Distributions
         task = kind(
             student, job, batch=self.batch, negatives=FromLists(lists), score=scorer("dense")

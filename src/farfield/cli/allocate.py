@@ -1,0 +1,436 @@
+"""``farfield allocate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from farfield.cli import show
+from farfield.cli.options import (
+    Device,
+    FigureFile,
+    Json,
+    Level,
+    Output,
+    PerQueryFile,
+    Resamples,
+    Seed,
+    Ties,
+    on_device,
+    one_thread_for_algebra,
+)
+
+if TYPE_CHECKING:
+    from farfield.questions.allocate import Allocated
+
+TABLES = ("table", "shares", "fractions", "bridged", "by_budget", "by_seeds")
+_SOURCES = 12  # that have a column of their own
+
+
+def allocate(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=RUN...",
+            help="One run file for each source, by its name; or, with --retriever, the folder of a "
+            "collection whose documents have a source.",
+            show_default=False,
+        ),
+    ],
+    qrels: Annotated[
+        str | None,
+        typer.Option(help="Judgements, to say what policies are worth: a file, or ir:NAME."),
+    ] = None,
+    k: Annotated[
+        int, typer.Option("--results", "-k", help="The budget: results for each query.", min=1)
+    ] = 10,
+    need: Annotated[
+        str,
+        typer.Option(
+            help="What a query wants: something from each source, or the answer from any of them."
+        ),
+    ] = "each",
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            help='A policy, like "local()"; may be given several times. farfield list allocations '
+            "shows all.",
+            show_default="those without labels; with labels also those that learn",
+        ),
+    ] = None,
+    retriever: Annotated[
+        str | None,
+        typer.Option("--retriever", "-r", help='Search a collection with this, like "bm25()".'),
+    ] = None,
+    by: Annotated[
+        str, typer.Option(help="With --retriever: the column that says the source.")
+    ] = "source",
+    statistics: Annotated[
+        str,
+        typer.Option(help="With --retriever: words are counted over all (pooled) or own sources."),
+    ] = "pooled",
+    split: Annotated[str, typer.Option(help="With --retriever: the judged queries.")] = "test",
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="Learn from these judgements of other queries; with --retriever also a split, or "
+            "titles (of documents that no test query is about)."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(help="Learn from so many of the judged queries, and try on the others."),
+    ] = None,
+    draws: Annotated[int, typer.Option(help="How often seeds are drawn.")] = 10,
+    folds: Annotated[
+        int, typer.Option(help="Folds for policies that learn, without --labels and --seeds.")
+    ] = 5,
+    queries: Annotated[
+        str | None, typer.Option(help="The queries of the runs, for what they are about.")
+    ] = None,
+    item: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of the queries that says what they are about: queries of one item are "
+            "resampled together.",
+            show_default="item, if there is one",
+        ),
+    ] = None,
+    bridge: Annotated[
+        float | None,
+        typer.Option(
+            help="With --retriever: first rerank each source by how much its results resemble the "
+            "best of the others, with this weight (2 is small), and say whether that helps."
+        ),
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="With --bridge: makes vectors of documents.")
+    ] = "lsa()",
+    budgets: Annotated[
+        str | None, typer.Option(help="Also with these budgets, like 2,5,10,20,50.")
+    ] = None,
+    seed_sizes: Annotated[
+        str | None, typer.Option(help="Also with so many seeds, like 10,30,100.")
+    ] = None,
+    rel: Annotated[int, typer.Option(help="The least relevance that counts.")] = 1,
+    use: Annotated[
+        str | None,
+        typer.Option(help="The policy of --run and --allocation.", show_default="recommended"),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="Write the results: .trec, .tsv, .parquet …")
+    ] = None,
+    allocation: Annotated[
+        Path | None,
+        typer.Option(help="Write how many results each source gives to .parquet, .csv or .jsonl."),
+    ] = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(help="With --retriever: write the run of each source into this folder."),
+    ] = None,
+    table: Annotated[
+        str, typer.Option(help=f"What --output writes: {', '.join(TABLES)}.")
+    ] = "table",
+    output: Output = None,
+    per_query: PerQueryFile = None,
+    figure: FigureFile = None,
+    json: Json = False,
+    device: Device = "auto",
+    ties: Ties = "trec",
+    level: Level = 0.95,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+) -> None:
+    """A query goes to several sources and k results come back: who gives how many?
+
+    farfield allocate abt=abt.trec buy=buy.trec --qrels test.tsv
+
+    farfield allocate products --retriever "bm25()" --seeds 30
+    """
+    one_thread_for_algebra()
+    on_device(device)
+    from farfield import figures, io, progress
+    from farfield.errors import InputError, did_you_mean
+    from farfield.questions import allocate as question
+
+    if table not in TABLES:
+        raise InputError(
+            f"--table is {table!r}.{did_you_mean(table, TABLES)} Expected {', '.join(TABLES)}."
+        )
+    asked = {
+        "by_budget": (budgets, "--budgets 5,10,20"),
+        "by_seeds": (seed_sizes, "--seed-sizes 10,30"),
+        "bridged": (bridge, "--bridge 2"),
+    }
+    if table in asked and asked[table][0] is None:
+        raise InputError(f"--table {table} needs an option like {asked[table][1]}.")
+    progress.show(not json)
+    answer = question.allocate(
+        _sources(sources, retriever),
+        qrels,
+        k=k,
+        need=need,  # type: ignore[arg-type]  # checked there
+        policies=policy,
+        retriever=retriever,
+        by=by,
+        statistics=statistics,  # type: ignore[arg-type]  # checked there
+        split=split,
+        labels=labels,
+        seeds=seeds,
+        draws=draws,
+        folds=folds,
+        queries=queries,
+        item=item,
+        bridge=bridge,
+        encoder=encoder,
+        budgets=_numbers("--budgets", budgets),
+        seed_sizes=_numbers("--seed-sizes", seed_sizes),
+        rel=rel,
+        ties=ties,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+    )
+    _print_notes(answer)
+    if output is not None:
+        show.write_frame(getattr(answer, table), output)
+    if per_query is not None:
+        io.write(answer.per_query, per_query)
+    if run is not None:
+        io.write(answer.run(use), run)
+    if allocation is not None:
+        io.write(answer.allocation(use), allocation)
+    if runs is not None:
+        _write_runs(answer, runs)
+    if figure is not None:
+        figures.save(answer.figure(), figure)
+    if json:
+        show.print_json(answer.to_dict())
+    else:
+        _print(answer)
+
+
+def _write_runs(answer: Allocated, folder: Path) -> None:
+    from farfield import io
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for run in answer.lists.runs:
+        io.write(run, folder / f"{run.name.replace('/', '-')}.parquet")
+
+
+def _print_notes(answer: Allocated) -> None:
+    """Say what may be wrong, beside the result."""
+    if answer.regime.need not in (None, answer.need):
+        show.note(f"{answer.regime.text} Asked for was need {answer.need}.")
+    missing = int((answer.lists.lengths.sum(axis=1) == 0).sum())
+    if missing:
+        show.note(f"no source has results for {missing:,} judged queries; they count as 0.")
+
+
+def _sources(given: list[str], retriever: str | None) -> Any:
+    """Runs by the names of their sources, or a collection."""
+    from farfield.errors import InputError
+    from farfield.io import name_of
+
+    if retriever is not None:
+        if len(given) == 1:
+            return given[0]
+        raise InputError(f"--retriever searches one collection, but {len(given)} were given.")
+    runs: dict[str, str] = {}
+    for text in given:
+        before, equals, after = text.partition("=")
+        name, path = (before, after) if equals else (name_of(text), text)
+        if not name or not path:
+            raise InputError(f"{text!r} is no source, expected NAME=FILE.")
+        if name in runs:
+            raise InputError(f"two sources are called {name!r}. Name them: NAME=FILE.")
+        runs[name] = path
+    if len(runs) == 1 and Path(next(iter(runs.values()))).is_dir():
+        return next(iter(runs.values()))
+    return runs
+
+
+def _numbers(option: str, text: str | None) -> list[int]:
+    from farfield.errors import InputError
+
+    try:
+        return [] if text is None else [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{option} is {text!r}, expected whole numbers like 10,30.") from None
+
+
+def _print(answer: Allocated) -> None:
+    if answer.labels is not None:
+        _print_policies(answer)
+        print()
+    _print_shares(answer)
+    if answer.labels is not None:
+        if len(answer.sources) == 2:
+            print()
+            _print_fractions(answer)
+        if answer.plain:
+            print()
+            _print_bridged(answer)
+        if answer.budgets:
+            print()
+            _print_budgets(answer)
+        if answer.seed_sizes:
+            print()
+            _print_seeds(answer)
+    print()
+    print(answer.regime.text)
+    print(answer.recommendation)
+
+
+def _print_policies(answer: Allocated) -> None:
+    from farfield.questions.allocate import BEST_FRACTION
+
+    queries, items = int(answer.tried.sum()), len(set(answer.items[answer.tried].tolist()))
+    about = "" if items == queries else f" about {items:,} items"
+    recall, precision = answer.measures
+    show.table(
+        ["policy", recall, precision, "closed"],
+        [
+            [
+                row["policy"],
+                _estimate(row, "recall"),
+                _estimate(row, "precision"),
+                "—" if row["closed"] is None else f"{row['closed']:.0%}",
+            ]
+            for row in answer.table.iter_rows(named=True)
+        ],
+        title=f"{queries:,} queries{about}, {len(answer.sources)} sources, {answer.k:,} results",
+        notes=[
+            f"closed: of the way in {recall} from merge() to oracle().",
+            f"{BEST_FRACTION}: {answer.outcomes[BEST_FRACTION].fitted}. "
+            "It and the oracle are bounds: they know what is relevant.",
+            *_how_learned(answer),
+        ],
+    )
+    tested = answer.table.filter(answer.table["p"].is_not_null())
+    if not len(tested):  # all have the very same recall
+        return
+    print()
+    show.table(
+        ["against equal()", recall, "interval", "p", ""],
+        [
+            [
+                row["policy"],
+                show.number(row["over_equal"], sign=True),
+                show.interval(row["over_equal_low"], row["over_equal_high"], sign=True),
+                show.p_value(row["p"]),
+                "" if row["p"] < 1.0 - answer.level else "not separable",
+            ]
+            for row in tested.iter_rows(named=True)
+        ],
+        notes=[f"p: paired t test, corrected by Holm over {len(tested)} policies."],
+    )
+
+
+def _how_learned(answer: Allocated) -> list[str]:
+    if answer.trials:
+        return [
+            f"Policies that learn: {len(answer.trials)} times from {len(answer.trials[0][0]):,} "
+            "queries, each tried on the others."
+        ]
+    if answer.seeds is not None:
+        return [f"Policies that learn: from {len(answer.seeds):,} labelled queries."]
+    return []
+
+
+def _print_shares(answer: Allocated) -> None:
+    shares = answer.shares
+    names = answer.sources[:_SOURCES]
+    rows = [
+        [str(policy), *(f"{share:.1%}" for share in part["share"][: len(names)])]
+        for (policy,), part in shares.group_by("policy", maintain_order=True)
+    ]
+    more = len(answer.sources) - len(names)
+    notes = [f"{more} more sources: -o with --table shares writes all."] if more else []
+    show.table(["policy", *names], rows, title="Share of the budget", notes=notes)
+
+
+def _print_fractions(answer: Allocated) -> None:
+    one, other = answer.sources
+    rows = [
+        [
+            f"{row['share']:.1f}",
+            row[f"slots of {one}"],
+            row[f"slots of {other}"],
+            _estimate(row, "recall"),
+            _estimate(row, "precision"),
+        ]
+        for row in answer.fractions.iter_rows(named=True)
+    ]
+    show.table([f"share of {one}", one, other, *answer.measures], rows, title="Fixed shares")
+
+
+def _print_bridged(answer: Allocated) -> None:
+    rows = []
+    for row in answer.bridged.iter_rows(named=True):
+        certain = row["p"] < 1.0 - answer.level
+        verdict = ("helps" if row["difference"] > 0 else "hurts") if certain else "not separable"
+        rows.append(
+            [
+                row["policy"],
+                show.number(row["without"]),
+                show.number(row["with"]),
+                show.number(row["difference"], sign=True),
+                show.interval(row["low"], row["high"], sign=True),
+                show.p_value(row["p"]),
+                verdict,
+            ]
+        )
+    show.table(
+        ["policy", "without", "with", "difference", "interval", "p", ""],
+        rows,
+        title=f"{answer.measures[0]} without and with the bridge",
+        notes=["It reranks within sources, so the bounds move as well. p: corrected by Holm."],
+    )
+
+
+def _print_budgets(answer: Allocated) -> None:
+    table = answer.by_budget
+    rows = [
+        [str(policy), *(f"{recall:.4f} / {ap:.4f}" for recall, ap in part.iter_rows())]
+        for (policy,), part in table.select("policy", "recall", "precision").group_by(
+            "policy", maintain_order=True
+        )
+        for part in [part.drop("policy")]
+    ]
+    header = ["policy", *(f"k = {k:,}" for k in answer.budgets)]
+    show.table(header, rows, title="Recall / average precision by budget")
+
+
+def _print_seeds(answer: Allocated) -> None:
+    rows = [
+        [
+            row["policy"],
+            f"{row['seeds']:,}",
+            _spread(row, "recall", "spread"),
+            f"{row['least']:.4f} to {row['most']:.4f}",
+            _spread(row, "over merge()", "spread over merge()", sign=True),
+            _spread(row, "over equal()", "spread over equal()", sign=True),
+        ]
+        for row in answer.by_seeds.iter_rows(named=True)
+    ]
+    show.table(
+        ["policy", "seeds", answer.measures[0], "range", "over merge()", "over equal()"],
+        rows,
+        title=f"By the number of labelled queries, {answer.draws} draws",
+        notes=["± is the standard deviation over draws, not over queries."],
+    )
+
+
+def _estimate(row: dict[str, Any], name: str) -> str:
+    between = show.interval(row[f"{name}_low"], row[f"{name}_high"])
+    return f"{show.number(row[name])} {between}"
+
+
+def _spread(row: dict[str, Any], name: str, spread: str, *, sign: bool = False) -> str:
+    value = show.number(row[name], sign=sign)
+    return value if row[spread] is None else f"{value} ± {row[spread]:.4f}"
