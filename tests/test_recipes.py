@@ -20,6 +20,7 @@ from farfield import lab, neural, recipes, retrievers  # noqa: E402
 from farfield.recipes import Recipe  # noqa: E402
 from farfield.recipes._contrast import FromBatch, FromLists, FromRandom, as_lists  # noqa: E402
 from farfield.recipes.base import Job  # noqa: E402
+from farfield.training.scratch import scratch  # noqa: E402
 
 TINY = "scratch(layers=1, dim=32, vocabulary=600)"
 
@@ -177,6 +178,21 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(collection, t
         for at, seed in enumerate((0, 0, 1))
     ]
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_student_is_not_held_to_unit_vectors(collection, tmp_path):
+    """No teacher's scores lie between -1 and 1, where products of unit vectors do."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize
+
+    base = tmp_path / "base"
+    scratch(layers=1, dim=32).make(base, collection.corpus.frame["text"].to_list(), 0)
+    unit = SentenceTransformer(modules=[*SentenceTransformer(str(base)), Normalize()])
+    unit.save_pretrained(str(tmp_path / "unit"))
+    recipe = recipes.parse("distil(teacher=multivector(epochs=0.1), epochs=0.1)")
+    made = recipe.run(str(tmp_path / "unit"), collection, out=tmp_path / "out", device="cpu")
+    lengths = np.linalg.norm(neural.encode(neural.load(str(made.model)), ["some words"]), axis=1)
+    assert abs(lengths[0] - 1) > 0.01
 
 
 # -- what is trained on ---------------------------------------------------------------------------
