@@ -147,7 +147,7 @@ def test_lab(farfield, folder):
 
 
 def test_demo(farfield, folder):
-    done = farfield("demo", "story", cwd=folder)
+    done = farfield("demo", "story", "--quick", cwd=folder)
     assert done.status == 0, done.err
     assert "Near and far" in done.out
     text = (folder / "story" / "RESULT.md").read_text()

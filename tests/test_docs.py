@@ -7,14 +7,21 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks" / "README.md"]
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "benchmarks" / "README.md",
+        ROOT / "examples" / "README.md",
+    ]
 )
+TUTORIAL = ROOT / "docs" / "tutorial.md"  # begins in a folder of its own
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -26,29 +33,53 @@ def blocks(page: Path, language: str) -> list[str]:
 def folder(tmp_path_factory, farfield):
     """A folder with what `farfield demo` leaves, in which the pages' commands run."""
     path = tmp_path_factory.mktemp("docs")
-    assert farfield("demo", cwd=path).status == 0
+    assert farfield("demo", "--quick", cwd=path).status == 0
     return path
 
 
 def with_commands(language: str) -> list[Path]:
-    return [page for page in PAGES if blocks(page, language)]
+    return [page for page in PAGES if page != TUTORIAL and blocks(page, language)]
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Type a command, as a reader would."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    return done
+
+
+def typed(page: Path) -> list[tuple[str, list[str]]]:
+    """Commands of a page, each with the lines that the page shows of its output."""
+    found: list[tuple[str, list[str]]] = []
+    for line in "".join(blocks(page, "console")).splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif line.strip() not in ("", "…"):
+            found[-1][1].append(line)
+    return found
 
 
 @pytest.mark.parametrize("page", with_commands("console"), ids=lambda p: p.name)
 def test_every_command_runs(page, folder):
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for block in blocks(page, "console"):
-        for line in block.splitlines():
-            if not line.startswith("$ "):
-                continue
-            done = subprocess.run(
-                ["bash", "-c", line[2:]],
-                cwd=folder,
-                env={**os.environ, "PATH": path},
-                capture_output=True,
-                text=True,
-            )
-            assert done.returncode == 0, f"{line}\n{done.stderr}"
+    for command, _ in typed(page):
+        run(command, folder)
+
+
+def test_the_tutorial_works_from_an_empty_folder_and_shows_what_it_prints(tmp_path):
+    for file in blocks(TUTORIAL, "toml"):
+        (tmp_path / file.split()[1]).write_text(file)  # "# experiment.toml" is its first line
+    for command, shown in typed(TUTORIAL):
+        done = run(command, tmp_path)
+        printed = [" ".join(line.split()) for line in (done.stdout + done.stderr).splitlines()]
+        for line in shown:
+            assert " ".join(line.split()) in printed, f"{command}\n{line}\n{done.stdout}"
 
 
 @pytest.mark.parametrize("page", with_commands("python"), ids=lambda p: p.name)
@@ -70,13 +101,18 @@ def test_every_link_leads_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
-def test_the_generated_page_is_up_to_date():
+def generated() -> dict[str, Callable[[], str]]:
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
-    assert generate.PAGE.read_text() == generate.page(), "run: make docs"
+    return generate.PAGES
+
+
+@pytest.mark.parametrize("page", generated())
+def test_generated_pages_are_up_to_date(page):
+    assert (ROOT / "docs" / page).read_text() == generated()[page](), "run: make docs"
 
 
 def test_every_command_has_its_place_in_the_documentation():

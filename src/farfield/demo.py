@@ -1,23 +1,53 @@
-"""The whole story on the embedded collection: evaluate, compare, near and far."""
+"""The whole story on the embedded collection, from nothing to a report.
+
+What has been seen in training, who finds what, several sources and one budget; and, unless it is
+to be quick, models of four families trained on the folds of a shift and compared near and far.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from farfield import io, lab, stats
+from farfield import io, lab, progress, reports, stats
+from farfield.errors import InputError
 from farfield.io.files import replacing
+from farfield.questions.allocate import allocate
+from farfield.questions.audit import audit
 from farfield.questions.compare import Comparison, compare
+from farfield.questions.complement import complement
+from farfield.questions.coverage import coverage
 from farfield.tables import Run
 
 __all__ = ["BASELINE", "Demo", "demo"]
 
 MEASURES = ("nDCG@10", "RR@10", "R@100")
 BASELINE = "lexical"
+
+#: What is trained and compared: a word matcher, four families of models, and a hybrid.
+EXPERIMENT = """\
+name = "demo"
+collection = "lab"
+shifts = ["resttest(buckets=3)"]
+measures = ["nDCG@10", "RR@10", "R@100", "ASL"]
+pictures = true
+
+[systems]
+bm25 = "bm25()"
+dense = { recipe = "contrastive()", base = "scratch()" }
+splade = { recipe = "splade()", base = "scratch()" }
+multivector = { recipe = "multivector()", base = "scratch()" }
+crossencoder = { recipe = "crossencoder()", base = "scratch()" }
+
+[fusions]
+hybrid = { fusion = "rrf()", of = ["bm25", "dense"] }
+"""
 
 
 @dataclass(frozen=True)
@@ -29,10 +59,22 @@ class Demo:
     comparison: Comparison
     by_kind: pl.DataFrame
     findings: tuple[str, ...]
+    report: Path
 
 
-def demo(out: Path, *, seed: int = 0) -> Demo:
-    """Make the lab, evaluate its systems near and far, and leave everything in a folder."""
+def demo(
+    out: Path, *, quick: bool = False, seed: int = 0, tell: Callable[[str], None] = lambda _: None
+) -> Demo:
+    """Make the lab, ask every question of it, and leave everything in a folder.
+
+    Unless it is ``quick``, models are trained for every fold of a shift, two at a time, and the
+    report is one of that experiment. ``tell`` is called with a line for each event.
+    """
+    if not quick and find_spec("sentence_transformers") is None:
+        raise InputError(
+            "the whole demo trains models, for which sentence-transformers is missing. Install the "
+            "extra neural (pip install 'farfield[neural]'), or ask for the quick one (--quick)."
+        )
     made = lab.make(seed=seed)
     io.write_collection(made.collection, out / "lab")
     runs = {name: Run(frame, name=name) for name, frame in lab.runs(made, seed=seed).items()}
@@ -42,12 +84,62 @@ def demo(out: Path, *, seed: int = 0) -> Demo:
     others = {name: run for name, run in runs.items() if name != BASELINE}
     comparison = compare(made.collection.qrels["test"], runs[BASELINE], others, MEASURES, seed=seed)
     by_kind = near_and_far(comparison, made.truth, seed=seed)
-    findings = _findings(by_kind)
+    also = _answers(made, runs, seed)
+    if quick:
+        page = reports.page_of(comparison, also=also, title="How far does it reach? The lab")
+        found = [section.findings[0] for section in page.sections if section.findings]
+    else:  # the report of an experiment asks the other questions of the models it trained
+        page = reports.page_of(_trained(out, tell), also=also[-1:])
+        found = list(page.sections[0].findings)
+    reports.save(page, out / "report.html")
+    findings = (*_findings(by_kind), *found)
     io.write(comparison.evaluation.per_query, out / "per-query.parquet")
     _write(out / "evaluation.json", json.dumps(comparison.to_dict(), indent=2))
-    result = Demo(out, made, comparison, by_kind, findings)
+    result = Demo(out, made, comparison, by_kind, findings, out / "report.html")
     _write(out / "RESULT.md", _markdown(result))
     return result
+
+
+def _answers(made: lab.Lab, runs: dict[str, Run], seed: int) -> list[Any]:
+    """What else there is to ask: what leaked, who finds what, how to share out a budget."""
+    collection = made.collection
+    train, test = collection.qrels["train"], collection.qrels["test"]
+    leaks = audit(
+        train_queries=collection.queries.select(train.query_ids),
+        test_queries=collection.queries.select(test.query_ids),
+        train_qrels=train,
+        test_qrels=test,
+        seed=seed,
+    )
+    return [
+        leaks,
+        coverage(test, runs, seed=seed),
+        complement(test, runs, queries=collection.queries, by="length", seed=seed),
+        allocate(collection, retriever="bm25()", budgets=(2, 5, 10, 20), seed=seed),
+    ]
+
+
+def _trained(out: Path, tell: Callable[[str], None]) -> Path:
+    """Run the experiment; return its directory."""
+    from farfield import experiments
+    from farfield.experiments.engine import run
+
+    manifest = out / "experiment.toml"
+    _write(manifest, EXPERIMENT)
+    experiment = experiments.read(manifest)
+    models = 3 * sum(system.trained for system in experiment.systems)
+    with progress.counting(models, "training") as count:
+
+        def follow(line: str) -> None:
+            if line.startswith("train ") and not line.endswith("…"):
+                count(1, line.partition(":")[0])
+                tell(line)
+
+        outcome = run(experiment, out / "run", jobs=2, tell=follow)
+    if outcome.failed:
+        label, problem = next(iter(outcome.failed.items()))
+        raise InputError(f"{label}: {problem}\nIts log is in {out / 'run' / 'logs'}.")
+    return outcome.directory
 
 
 def near_and_far(comparison: Comparison, truth: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import FigureFile, Json, Level, Output, Resamples, Seed
+from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Output, Resamples, Seed
 
 if TYPE_CHECKING:
     from farfield.questions.align import Alignment
@@ -64,6 +64,7 @@ def align(
     ] = "correlations",
     output: Output = None,
     figure: FigureFile = None,
+    html: HtmlFile = None,
     json: Json = False,
     level: Level = 0.95,
     resamples: Resamples = 1000,
@@ -111,6 +112,7 @@ def align(
         show.write_frame(frame, output)
     if figure is not None:
         figures.save(answer.figure(), figure)
+    show.write_report(answer, html)
     if json:
         show.print_json(answer.to_dict())
     else:

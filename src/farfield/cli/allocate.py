@@ -11,6 +11,7 @@ from farfield.cli import show
 from farfield.cli.options import (
     Device,
     FigureFile,
+    HtmlFile,
     Json,
     Level,
     Output,
@@ -25,8 +26,12 @@ from farfield.cli.options import (
 if TYPE_CHECKING:
     from farfield.questions.allocate import Allocated
 
-TABLES = ("table", "shares", "fractions", "bridged", "by_budget", "by_seeds")
+TABLES = (
+    *("table", "shares", "fractions", "bridged", "by_budget", "by_seeds"),
+    *("by_retriever", "between_retrievers"),
+)
 _SOURCES = 12  # that have a column of their own
+_SOURCES_BESIDE = 3  # likewise, beside other columns
 
 
 def allocate(
@@ -63,8 +68,13 @@ def allocate(
         ),
     ] = None,
     retriever: Annotated[
-        str | None,
-        typer.Option("--retriever", "-r", help='Search a collection with this, like "bm25()".'),
+        list[str] | None,
+        typer.Option(
+            "--retriever",
+            "-r",
+            help='Search a collection with this, like "bm25()"; given several times, also with '
+            "names (NAME=SPEC), all are compared, and everything else is about the first.",
+        ),
     ] = None,
     by: Annotated[
         str, typer.Option(help="With --retriever: the column that says the source.")
@@ -138,6 +148,7 @@ def allocate(
     output: Output = None,
     per_query: PerQueryFile = None,
     figure: FigureFile = None,
+    html: HtmlFile = None,
     json: Json = False,
     device: Device = "auto",
     ties: Ties = "trec",
@@ -165,6 +176,10 @@ def allocate(
         "by_budget": (budgets, "--budgets 5,10,20"),
         "by_seeds": (seed_sizes, "--seed-sizes 10,30"),
         "bridged": (bridge, "--bridge 2"),
+        **dict.fromkeys(
+            ("by_retriever", "between_retrievers"),
+            (len(retriever or ()) > 1 or None, "--retriever, given twice or more"),
+        ),
     }
     if table in asked and asked[table][0] is None:
         raise InputError(f"--table {table} needs an option like {asked[table][1]}.")
@@ -175,7 +190,7 @@ def allocate(
         k=k,
         need=need,  # type: ignore[arg-type]  # checked there
         policies=policy,
-        retriever=retriever,
+        retriever=_retrievers(retriever) if retriever else None,
         by=by,
         statistics=statistics,  # type: ignore[arg-type]  # checked there
         split=split,
@@ -208,6 +223,7 @@ def allocate(
         _write_runs(answer, runs)
     if figure is not None:
         figures.save(answer.figure(), figure)
+    show.write_report(answer, html)
     if json:
         show.print_json(answer.to_dict())
     else:
@@ -231,27 +247,44 @@ def _print_notes(answer: Allocated) -> None:
         show.note(f"no source has results for {missing:,} judged queries; they count as 0.")
 
 
-def _sources(given: list[str], retriever: str | None) -> Any:
+def _sources(given: list[str], retriever: list[str] | None) -> Any:
     """Runs by the names of their sources, or a collection."""
     from farfield.errors import InputError
     from farfield.io import name_of
 
-    if retriever is not None:
+    if retriever:
         if len(given) == 1:
             return given[0]
         raise InputError(f"--retriever searches one collection, but {len(given)} were given.")
-    runs: dict[str, str] = {}
-    for text in given:
-        before, equals, after = text.partition("=")
-        name, path = (before, after) if equals else (name_of(text), text)
-        if not name or not path:
-            raise InputError(f"{text!r} is no source, expected NAME=FILE.")
-        if name in runs:
-            raise InputError(f"two sources are called {name!r}. Name them: NAME=FILE.")
-        runs[name] = path
+    parts = [(text, *text.partition("=")) for text in given]
+    runs = _by_name(
+        "source", "FILE", [(a, c) if b else (name_of(text), text) for text, a, b, c in parts]
+    )
     if len(runs) == 1 and Path(next(iter(runs.values()))).is_dir():
         return next(iter(runs.values()))
     return runs
+
+
+def _retrievers(given: list[str]) -> dict[str, str]:
+    """Specs by their names, or by themselves."""
+    parts = [(text, *text.partition("=")) for text in given]
+    # In a spec without a name, the first sign of equality is inside its brackets.
+    pairs = [(a, c) if b and "(" not in a else (text, text) for text, a, b, c in parts]
+    return _by_name("retriever", "SPEC", pairs)
+
+
+def _by_name(what: str, thing: str, pairs: list[tuple[str, str]]) -> dict[str, str]:
+    from farfield.errors import InputError
+
+    found: dict[str, str] = {}
+    for name, named in pairs:
+        if not name or not named:
+            text = f"{name}={named}"
+            raise InputError(f"{text!r} is no {what}, expected NAME={thing}.")
+        if name in found:
+            raise InputError(f"two {what}s are called {name!r}. Name them: NAME={thing}.")
+        found[name] = named
+    return found
 
 
 def _numbers(option: str, text: str | None) -> list[int]:
@@ -281,6 +314,9 @@ def _print(answer: Allocated) -> None:
         if answer.seed_sizes:
             print()
             _print_seeds(answer)
+        if answer.others:
+            print()
+            _print_retrievers(answer)
     print()
     print(answer.regime.text)
     print(answer.recommendation)
@@ -423,6 +459,50 @@ def _print_seeds(answer: Allocated) -> None:
         rows,
         title=f"By the number of labelled queries, {answer.draws} draws",
         notes=["± is the standard deviation over draws, not over queries."],
+    )
+
+
+def _print_retrievers(answer: Allocated) -> None:
+    """All policies of all retrievers, and retrievers two by two."""
+    recall, precision = answer.measures
+    names = answer.sources if len(answer.sources) <= _SOURCES_BESIDE else ()
+    rows, before = [], None
+    for row in answer.by_retriever.iter_rows(named=True):
+        rows.append(
+            [
+                "" if row["retriever"] == before else row["retriever"],
+                row["policy"],
+                _estimate(row, "recall"),
+                _estimate(row, "precision"),
+                "—" if row["closed"] is None else f"{row['closed']:.0%}",
+                *(f"{row[f'share of {name}']:.1%}" for name in names),
+            ]
+        )
+        before = row["retriever"]
+    show.table(
+        ["retriever", "policy", recall, precision, "closed", *names],
+        rows,
+        title="By retriever",
+        text_columns=2,
+        notes=[f"All else is about {answer.retriever}."],
+    )
+    print()
+    show.table(
+        ["one", "other", recall, "interval", "p", ""],
+        [
+            [
+                row["one"],
+                row["other"],
+                show.number(row["difference"], sign=True),
+                show.interval(row["low"], row["high"], sign=True),
+                show.p_value(row["p"]),
+                "" if row["p"] < 1.0 - answer.level else "not separable",
+            ]
+            for row in answer.between_retrievers.iter_rows(named=True)
+        ],
+        title=f"What the other finds more than the one, by {answer.recommended}",
+        text_columns=2,
+        notes=["p: paired t test, corrected by Holm over all pairs."],
     )
 
 

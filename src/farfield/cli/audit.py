@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import FigureFile, Json, Level, Output, Seed
+from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Output, Seed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,6 +65,7 @@ def audit(
     figure: FigureFile = None,
     level: Level = 0.95,
     seed: Seed = 0,
+    html: HtmlFile = None,
     json: Json = False,
 ) -> None:
     """How much of the test set was seen in training? Labels, queries, entities, intents.
@@ -118,6 +119,7 @@ def audit(
     cleaned = None
     if clean is not None:
         cleaned = _clean(answer, clean, clean_side)
+    show.write_report(answer, html)
     if json:
         found = answer.to_dict()
         show.print_json(found | {"clean": cleaned} if cleaned else found)

@@ -11,6 +11,7 @@ from farfield.cli import show
 from farfield.cli.evaluate import print_evaluation
 from farfield.cli.options import (
     DropSelf,
+    HtmlFile,
     Json,
     Level,
     Measures,
@@ -42,6 +43,7 @@ def compare(
     ] = "holm",
     per_query: PerQueryFile = None,
     output: Output = None,
+    html: HtmlFile = None,
     json: Json = False,
     ties: Ties = "trec",
     drop_self: DropSelf = False,
@@ -74,6 +76,7 @@ def compare(
         io.write(comparison.evaluation.per_query, per_query)
     if output is not None:
         show.write_frame(table, output)
+    show.write_report(comparison, html)
     if json:
         show.print_json(comparison.to_dict())
     else:

@@ -11,6 +11,7 @@ from farfield.cli import show
 from farfield.cli.evaluate import print_evaluation
 from farfield.cli.options import (
     FigureFile,
+    HtmlFile,
     Json,
     Level,
     Output,
@@ -74,6 +75,7 @@ def complement(
     output: Output = None,
     figure: FigureFile = None,
     per_query: PerQueryFile = None,
+    html: HtmlFile = None,
     json: Json = False,
     ties: Ties = "trec",
     level: Level = 0.95,
@@ -118,6 +120,7 @@ def complement(
         io.write(answer.evaluation.per_query, per_query)
     if figure is not None:
         figures.save(answer.figure(), figure)
+    show.write_report(answer, html)
     if json:
         show.print_json(answer.to_dict())
     else:

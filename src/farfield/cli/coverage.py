@@ -11,6 +11,7 @@ from farfield.cli import show
 from farfield.cli.options import (
     DropSelf,
     FigureFile,
+    HtmlFile,
     Json,
     Level,
     OneMeasure,
@@ -67,6 +68,7 @@ def coverage(
     output: Output = None,
     figure: FigureFile = None,
     per_query: PerQueryFile = None,
+    html: HtmlFile = None,
     json: Json = False,
     ties: Ties = "trec",
     drop_self: DropSelf = False,
@@ -111,6 +113,7 @@ def coverage(
         io.write(answer.evaluation.per_query, per_query)
     if figure is not None:
         figures.save(answer.figure(), figure)
+    show.write_report(answer, html)
     if json:
         show.print_json(answer.to_dict())
     else:

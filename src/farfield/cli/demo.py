@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,18 +16,29 @@ from farfield.cli.options import Json, Seed
 
 def demo(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")] = Path("demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Train no models: less than a minute.")
+    ] = False,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """See the main job on the embedded collection: evaluate, compare, near and far."""
-    from farfield import demo as story
+    """See the whole story on the embedded collection, from nothing to a report.
 
-    result = story.demo(out, seed=seed)
+    What has leaked from training, who finds what, how to share out a budget; and models of four
+    families, trained on the folds of a shift, near and far. Takes some minutes.
+    """
+    from farfield import demo as story
+    from farfield import progress
+
+    progress.show(not json)
+    told = show.note if not json and not sys.stderr.isatty() else lambda _: None
+    result = story.demo(out, quick=quick, seed=seed, tell=told)
     comparison = result.comparison
     if json:
         show.print_json(
             {
                 "out": str(out),
+                "report": str(result.report),
                 **comparison.to_dict(),
                 "near_and_far": result.by_kind.to_dicts(),
                 "findings": list(result.findings),
@@ -58,4 +70,7 @@ def demo(
     for finding in result.findings:
         print(finding)
     print()
-    print(f"Everything is in {out}: RESULT.md to read, runs/ and lab/ to try the commands on.")
+    print(
+        f"Open {result.report} in a browser. Everything else is in {out}: RESULT.md to read, runs/ "
+        "and lab/ to try the commands on."
+    )

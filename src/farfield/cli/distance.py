@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import FigureFile, Json, Level, Output, PerQueryFile, Seed
+from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Output, PerQueryFile, Seed
 
 if TYPE_CHECKING:
     from farfield.questions.distance import Distance, FoldDistances
@@ -54,6 +54,7 @@ def distance(
     output: Output = None,
     figure: FigureFile = None,
     per_query: PerQueryFile = None,
+    html: HtmlFile = None,
     json: Json = False,
     level: Level = 0.95,
     seed: Seed = 0,
@@ -90,6 +91,7 @@ def distance(
         io.write(answer.per_query, per_query)
     if figure is not None:
         figures.save(answer.figure(), figure)
+    show.write_report(answer, html)
     if json:
         show.print_json(answer.to_dict())
     elif isinstance(answer, question.Distance):

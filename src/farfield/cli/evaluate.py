@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from farfield.cli import show
 from farfield.cli.options import (
     DropSelf,
+    HtmlFile,
     Json,
     Level,
     Measures,
@@ -30,6 +31,7 @@ def evaluate(
     measure: Measures = None,
     per_query: PerQueryFile = None,
     output: Output = None,
+    html: HtmlFile = None,
     json: Json = False,
     ties: Ties = "trec",
     drop_self: DropSelf = False,
@@ -61,6 +63,7 @@ def evaluate(
         io.write(evaluation.per_query, per_query)
     if output is not None:
         show.write_frame(evaluation.summary, output)
+    show.write_report(evaluation, html)
     if json:
         show.print_json(evaluation.to_dict())
     else:

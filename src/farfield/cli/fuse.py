@@ -12,6 +12,7 @@ from farfield.cli.compare import print_comparison
 from farfield.cli.evaluate import print_evaluation
 from farfield.cli.options import (
     FigureFile,
+    HtmlFile,
     Json,
     Level,
     Measures,
@@ -70,6 +71,7 @@ def fuse(
         str, typer.Option(help="For several comparisons: holm, bonferroni, bh or none.")
     ] = "holm",
     figure: FigureFile = None,
+    html: HtmlFile = None,
     json: Json = False,
     ties: Ties = "trec",
     level: Level = 0.95,
@@ -88,7 +90,15 @@ def fuse(
     from farfield.questions import fuse as question
     from farfield.questions.evaluate import DEFAULT_MEASURES, named_runs
 
-    _check(output=output, qrels=qrels, export=export, tune=tune, figure=figure, measure=measure)
+    _check(
+        output=output,
+        qrels=qrels,
+        export=export,
+        tune=tune,
+        figure=figure,
+        html=html,
+        measure=measure,
+    )
     member, names = fusions.parse(fusion), [name for name, _ in named_runs(runs)]
     if export is not None:  # an engine that lacks the words costs no time
         some = range(1, len(names) + 1)  # weights that the search might end with
@@ -127,6 +137,7 @@ def fuse(
     if export is not None:
         snippet = fusions.export(member, export, names, k=k, depth=depth)
         document["export"] = snippet.to_dict()
+    show.write_report(report, html)
     if json:
         show.print_json(document)
     else:
@@ -140,6 +151,7 @@ def _check(
     export: str | None,
     tune: bool,
     figure: Path | None,
+    html: Path | None,
     measure: list[str] | None,
 ) -> None:
     """Refuse options that have no meaning together."""
@@ -150,8 +162,8 @@ def _check(
             "nothing to do with the fused run. Give -o FILE to write it, --qrels FILE to evaluate "
             "it, or --export ENGINE to print it as a request."
         )
-    if qrels is None and (tune or measure):
-        what = "--tune" if tune else "--measure"
+    if qrels is None and (tune or measure or html):
+        what = "--tune" if tune else "--measure" if measure else "--html"
         raise InputError(f"{what} needs judgements. Give --qrels FILE.")
     if figure is not None and not tune:
         raise InputError("--figure draws the search for weights. Give --tune with it.")

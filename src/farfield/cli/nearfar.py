@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import FigureFile, Json, Level, Output, Resamples, Seed, Ties
+from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Output, Resamples, Seed, Ties
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,6 +87,7 @@ def nearfar(
     ] = "table",
     output: Output = None,
     figure: FigureFile = None,
+    html: HtmlFile = None,
     json: Json = False,
     ties: Ties = "trec",
     level: Level = 0.95,
@@ -127,6 +128,7 @@ def nearfar(
         show.write_frame(getattr(answer, table), output)
     if figure is not None:
         figures.save(answer.figure(), figure)
+    show.write_report(answer, html)
     if json:
         show.print_json(answer.to_dict())
     else:

@@ -12,6 +12,7 @@ __all__ = [
     "Device",
     "DropSelf",
     "FigureFile",
+    "HtmlFile",
     "Json",
     "Level",
     "Measures",
@@ -59,6 +60,10 @@ Output = Annotated[
 FigureFile = Annotated[
     Path | None,
     typer.Option("--figure", help="Draw the result into this .html, which opens in any browser."),
+]
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option("--html", help="Write a report of the result, one page that opens anywhere."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Ties = Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import FigureFile, Json, Level, Seed
+from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Seed
 
 if TYPE_CHECKING:
     from farfield.questions.shift import Shifted
@@ -70,6 +70,7 @@ def shift(
         str | None,
         typer.Option(help="With --figure: makes the vectors.", show_default="that of the shift"),
     ] = None,
+    html: HtmlFile = None,
     json: Json = False,
     level: Level = 0.95,
     seed: Seed = 0,
@@ -102,6 +103,7 @@ def shift(
         document["exported"] = [str(path) for path in answer.export(export, to)]
     if figure is not None:
         figures.save(answer.figure(encoder=encoder, method=method, fold=fold), figure)
+    show.write_report(answer, html)
     if json:
         show.print_json(document)
     else:

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["interval", "note", "number", "p_value", "print_json", "table", "write_frame"]
+__all__ = [
+    "interval",
+    "note",
+    "number",
+    "p_value",
+    "print_json",
+    "table",
+    "write_frame",
+    "write_report",
+]
 
 
 def print_json(document: Any) -> None:
@@ -107,3 +116,11 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
         )
     with replacing(path) as file:
         writers[suffix](file)
+
+
+def write_report(answer: Any, path: Path | None) -> None:
+    """Write a page about an answer, if one was asked for."""
+    if path is not None:
+        from farfield.reports import report
+
+        report(answer, path)

@@ -47,6 +47,14 @@ def train(
             "split of the collection for it."
         ),
     ] = "200",
+    most: Annotated[
+        int | None,
+        typer.Option(
+            help="Train on no more than so many of the training queries, drawn by the seed; fewer "
+            "are among more.",
+            show_default="all",
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     json: Json = False,
     seed: Seed = 0,
@@ -68,6 +76,7 @@ def train(
         partition=partition,
         fold=fold,
         validation=int(validation) if validation.lstrip("-").isdecimal() else validation,
+        most=most,
         device=device,
         seed=seed,
     )

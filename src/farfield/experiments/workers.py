@@ -157,8 +157,11 @@ def _logged(path: Path) -> Iterator[None]:
 
 
 def _share_cores(tasks: int) -> None:
-    if tasks > 1 and "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(max(1, (os.cpu_count() or 1) // tasks))
+    if tasks > 1:
+        threads = max(1, (os.cpu_count() or 1) // tasks)
+        os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # torch reads it when it is loaded
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(threads)
 
 
 def _give_back_gpu() -> None:

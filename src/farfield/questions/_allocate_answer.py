@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,13 @@ from farfield.allocations import Labels, Lists, Policy
 from farfield.errors import InputError, did_you_mean
 from farfield.progress import track
 from farfield.questions._allocate_regime import Need, Regime, regime
-from farfield.questions._allocate_sweeps import over_budgets, over_fractions, over_seeds
+from farfield.questions._allocate_sweeps import (
+    differences,
+    over_budgets,
+    over_fractions,
+    over_retrievers,
+    over_seeds,
+)
 from farfield.questions._allocate_trials import Outcome, Trial, try_out
 from farfield.tables import Allocation, PerQuery, Run
 
@@ -63,7 +70,8 @@ class Allocated:
     hindsight and the oracle. ``items`` numbers what queries are about: queries of one item are
     resampled together. Policies that learn did so from ``seeds`` (labelled queries beside these),
     or from these queries in ``trials`` that keep apart what is learned from and what is tried.
-    ``plain`` are the outcomes without the bridge, where one was asked for.
+    ``plain`` are the outcomes without the bridge, where one was asked for. Of several retrievers
+    this is the answer of the first, called ``retriever``, and ``others`` are those of the others.
     """
 
     k: int
@@ -76,6 +84,8 @@ class Allocated:
     plain: dict[str, Outcome] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
     with_labels: bool = False
+    retriever: str = ""
+    others: dict[str, Allocated] = field(default_factory=dict)
     budgets: tuple[int, ...] = ()
     seed_sizes: tuple[int, ...] = ()
     draws: int = 10
@@ -193,12 +203,16 @@ class Allocated:
         has that of an equal split: they are no comparisons to correct for.
         """
         self._judged()
-        own = self._outcome(baseline).recall
-        usable = {name: o.recall for name, o in self.outcomes.items() if name not in BOUNDS}
-        others = [n for n, r in usable.items() if not np.array_equal(r, own, equal_nan=True)]
+        own = self._outcome(baseline).recall[self.tried]
+        others = [
+            name
+            for name, outcome in self.outcomes.items()
+            if name not in BOUNDS and not np.array_equal(outcome.recall[self.tried], own)
+        ]
         rows = self.per_query.frame.filter(
             pl.col("measure") == self.measures[0],
-            pl.col("system").is_in([*(others or usable), baseline]),
+            # Where all have one recall, any others will do to make a table of no rows.
+            pl.col("system").is_in([*(others or self.outcomes), baseline]),
         )
         found = stats.contrasts(rows, baseline, clusters=self._labels_of_items, **self._resampling)
         found = found.rename({"system": "policy"}).drop("measure")
@@ -247,6 +261,27 @@ class Allocated:
         )
 
     @cached_property
+    def by_retriever(self) -> pl.DataFrame:
+        """The ``table`` of every retriever, and the ``share of`` each source, with intervals."""
+        return over_retrievers(self._by_retriever())
+
+    @cached_property
+    def between_retrievers(self) -> pl.DataFrame:
+        """Retrievers two by two, by the recommended policy: one, other, difference, low, high, p.
+
+        In recall, other minus one; p is of a paired t test, corrected by Holm over all pairs.
+        """
+        recalls = {
+            name: answer.outcomes[self.recommended].recall[self.tried]
+            for name, answer in self._by_retriever().items()
+        }
+        pairs = list(combinations(recalls, 2))
+        table = pl.DataFrame(pairs, schema=["one", "other"], orient="row")
+        table = table.with_columns(policy=pl.lit(self.recommended))
+        values = [(recalls[other], recalls[one]) for one, other in pairs]
+        return table.hstack(differences(values, self._options))
+
+    @cached_property
     def bridged(self) -> pl.DataFrame:
         """What the bridge does to every policy: policy, without, with, difference, low, high, p.
 
@@ -260,20 +295,14 @@ class Allocated:
             name: (self.outcomes[name].recall[self.tried], plain.recall[self.tried])
             for name, plain in self.plain.items()
         }
-        clusters = self.items[self.tried]
-        found = stats.means(np.stack([a - b for a, b in pairs.values()], axis=1), **self._options)
-        p = [stats.paired_test(a, b, clusters=clusters).p for a, b in pairs.values()]
-        return pl.DataFrame(
+        table = pl.DataFrame(
             {
                 "policy": list(pairs),
                 "without": [float(b.mean()) for _, b in pairs.values()],
                 "with": [float(a.mean()) for a, _ in pairs.values()],
-                "difference": [e.value for e in found],
-                "low": [e.low for e in found],
-                "high": [e.high for e in found],
-                "p": stats.adjust(p),
             }
         )
+        return table.hstack(differences(list(pairs.values()), self._options))
 
     # -- in words ---------------------------------------------------------------------------
 
@@ -342,6 +371,10 @@ class Allocated:
                 found["by_budget"] = _rows(self.by_budget)
             if self.seed_sizes:
                 found["by_seeds"] = _rows(self.by_seeds)
+            if self.others:
+                found["retrievers"] = [self.retriever, *self.others]
+                found["by_retriever"] = _rows(self.by_retriever)
+                found["between_retrievers"] = _rows(self.between_retrievers)
         return found
 
     def figure(self) -> go.Figure:
@@ -379,6 +412,13 @@ class Allocated:
         if self.labels is None:
             raise InputError("without judgements nothing is valued. Pass qrels (--qrels).")
         return self.labels
+
+    def _by_retriever(self) -> dict[str, Allocated]:
+        if not self.others:
+            raise InputError(
+                "one retriever is no sweep. Pass several (--retriever once for each of them)."
+            )
+        return {self.retriever: self, **self.others}
 
     def _outcome(self, policy: str | None) -> Outcome:
         name = policy or self.recommended

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 _GREY = "#8A8A8A"
-_LINES = (NAIVE, EQUAL, "local()", "softmax()", ORACLE)  # always drawn in a sweep of budgets
+_LINES = (NAIVE, EQUAL, "local()", "softmax()", ORACLE)  # always drawn in a sweep
+_LONGEST = 24  # letters of a retriever's name below its points
 
 
 def draw(answer: Allocated) -> go.Figure:
@@ -39,6 +40,9 @@ def draw(answer: Allocated) -> go.Figure:
         if answer.seed_sizes:
             said = f"{answer.measures[0]} by labelled queries: mean and deviation of draws"
             panels.append((said, 300.0, _seeds))
+        if answer.others:
+            said = f"{answer.measures[0]} by retriever, {answer.level:.0%} intervals"
+            panels.append((said, 300.0, _retrievers))
     gap = 110.0
     total = sum(height for _, height, _ in panels) + gap * len(panels)
     title = f"{answer.k:,} results from {len(answer.sources)} sources: who gives how many?"
@@ -145,8 +149,7 @@ def _fractions(figure: go.Figure, answer: Allocated, row: int, legend: str) -> N
 
 def _budgets(figure: go.Figure, answer: Allocated, row: int, legend: str) -> None:
     """Recall over the budget, a line for a policy."""
-    names = [name for name in answer.outcomes if name in {*_LINES, answer.recommended}]
-    for number, name in enumerate(names):
+    for number, name in enumerate(_chosen(answer)):
         part = answer.by_budget.filter(pl.col("policy") == name).sort("k")
         _line(figure, part, "k", "recall", name, number, row, legend, _errors(part, "recall"))
     figure.update_xaxes(title_text="results for each query", type="log", row=row, col=1)
@@ -172,6 +175,23 @@ def _seeds(figure: go.Figure, answer: Allocated, row: int, legend: str) -> None:
     said = f"labelled queries (lines: {NAIVE} dotted, {EQUAL} dashed)"
     figure.update_xaxes(title_text=said, type="log", row=row, col=1)
     figure.update_xaxes(tickvals=ticks, ticktext=[f"{n:,}" for n in ticks], row=row, col=1)
+
+
+def _retrievers(figure: go.Figure, answer: Allocated, row: int, legend: str) -> None:
+    """Recall of retrievers in the order given, a line for a policy."""
+    for number, name in enumerate(_chosen(answer)):
+        part = answer.by_retriever.filter(pl.col("policy") == name)
+        errors = _errors(part, "recall")
+        _line(figure, part, "retriever", "recall", name, number, row, legend, errors)
+    names = [answer.retriever, *answer.others]
+    short = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
+    figure.update_xaxes(type="category", tickvals=names, ticktext=short, row=row, col=1)
+    figure.update_yaxes(title_text="recall", row=row, col=1)
+
+
+def _chosen(answer: Allocated) -> list[str]:
+    """Policies that have a line."""
+    return [name for name in answer.outcomes if name in {*_LINES, answer.recommended}]
 
 
 def _line(

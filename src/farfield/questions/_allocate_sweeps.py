@@ -1,9 +1,9 @@
-"""Sweeps of an allocation: over fixed shares, over budgets, over the number of labelled queries."""
+"""Sweeps of an allocation: over fixed shares, budgets, numbers of labels, retrievers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,16 @@ from farfield.allocations.fraction import fraction
 from farfield.progress import track
 from farfield.questions._allocate_trials import Outcome, draw_seeds, try_out
 
-__all__ = ["over_budgets", "over_fractions", "over_seeds"]
+if TYPE_CHECKING:
+    from farfield.questions._allocate_answer import Allocated
+
+__all__ = ["differences", "over_budgets", "over_fractions", "over_retrievers", "over_seeds"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _STEPS = 10  # from no share to the whole
+_ENDS = {"": "share", "_low": "low", "_high": "high"}
 
 
 def over_fractions(labels: Labels, k: int, options: Mapping[str, Any]) -> pl.DataFrame:
@@ -112,6 +116,35 @@ def over_seeds(
                 row[f"spread over {other}"] = _spread(over[:, at])
             rows.append(row)
     return pl.DataFrame(rows)
+
+
+def over_retrievers(answers: Mapping[str, Allocated]) -> pl.DataFrame:
+    """Every retriever and policy: what its table says, and how much each source gives."""
+    tables = []
+    for name, answer in answers.items():
+        table = answer.table.select(pl.lit(name).alias("retriever"), pl.all())
+        for (source,), part in answer.shares.group_by("source", maintain_order=True):
+            columns = {f"share of {source}{end}": part[c] for end, c in _ENDS.items()}
+            table = table.with_columns(**columns)
+        tables.append(table)
+    return pl.concat(tables)
+
+
+def differences(pairs: Sequence[tuple[Floats, Floats]], options: Mapping[str, Any]) -> pl.DataFrame:
+    """What the first of two has more than the second, query by query: difference, low, high, p.
+
+    p is of a paired t test, corrected by Holm over all pairs.
+    """
+    found = stats.means(np.stack([a - b for a, b in pairs], axis=1), **options)
+    p = [stats.paired_test(a, b, clusters=options["clusters"]).p for a, b in pairs]
+    return pl.DataFrame(
+        {
+            "difference": [e.value for e in found],
+            "low": [e.low for e in found],
+            "high": [e.high for e in found],
+            "p": stats.adjust(p),
+        }
+    )
 
 
 def _mean(name: str, found: stats.Estimate) -> dict[str, float]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from farfield import allocations
+from farfield import allocations, retrievers
 from farfield.allocations import Lists, Policy
 from farfield.collection import Collection
 from farfield.encoders import Encoder
 from farfield.errors import InputError, did_you_mean
+from farfield.io import read_collection
 from farfield.io.files import PathLike
 from farfield.questions._allocate_answer import (
     BEST_FRACTION,
@@ -25,7 +26,7 @@ from farfield.questions._allocate_answer import (
     outcomes_of,
 )
 from farfield.questions._allocate_regime import HEAD, Need
-from farfield.questions._allocate_sources import TITLES, from_collection, from_runs
+from farfield.questions._allocate_sources import TITLES, Given, from_collection, from_runs
 from farfield.questions._allocate_trials import Outcome, Trial, draw_seeds, fold
 from farfield.questions._sources import Statistics
 from farfield.retrievers import Retriever
@@ -35,6 +36,9 @@ __all__ = ["BEST_FRACTION", "DEFAULTS", "Allocated", "allocate"]
 
 Ints = npt.NDArray[np.int64]
 
+#: One retriever, or several, which may have names.
+Retrievers: TypeAlias = str | Retriever | Sequence[str | Retriever] | Mapping[str, str | Retriever]
+
 
 def allocate(
     sources: Mapping[str, Run | PathLike] | Collection | PathLike,
@@ -43,7 +47,7 @@ def allocate(
     k: int = 10,
     need: Need = "each",
     policies: Iterable[str | Policy] | None = None,
-    retriever: str | Retriever | None = None,
+    retriever: Retrievers | None = None,
     by: str = "source",
     statistics: Statistics = "pooled",
     split: str = "test",
@@ -68,7 +72,8 @@ def allocate(
     ``sources`` are runs by the names of their sources; or, with a ``retriever``, a collection whose
     documents have a source (the column ``by``), which is searched with ``statistics`` of all
     sources or each with its own. ``need`` says whether a query wants something from ``each`` source
-    or the answer from ``any`` of them, and with that the default policy.
+    or the answer from ``any`` of them, and with that the default policy. Of several retrievers (a
+    list, or a mapping from names) the answer is that of the first, and ``by_retriever`` has all.
 
     Policies that learn (``fraction()``, ``level()``, ``softmax()``, ``calibrated()``,
     ``boosted()``) do so from ``labels``: judgements of other queries, a split of the collection, or
@@ -93,61 +98,72 @@ def allocate(
     swept = [allocations.parse(name) for name in LEARNED] if seed_sizes else []
     depth = max(HEAD, *(policy.window(ks[-1]) for policy in (*chosen.values(), *swept)))
     options: dict[str, Any] = {"labels": labels, "item": item, "depth": depth, "rel": rel}
+    givens: dict[str, Given] = {}
     if retriever is None:
         if bridge is not None:
             raise InputError(
                 "a bridge compares texts, which runs lack. Give a collection and a retriever."
             )
-        given = from_runs(_named(sources), qrels, queries=queries, ties=ties, **options)
+        givens[""] = from_runs(_named(sources), qrels, queries=queries, ties=ties, **options)
     else:
-        given = from_collection(
-            _whole(sources, queries),
-            retriever,
-            qrels,
-            split=split,
-            by=by,
-            statistics=statistics,
-            seed=seed,
-            weight=bridge,
-            encoder=encoder,
-            **options,
+        collection = _whole(sources, queries)
+        for name, member in _retrievers(retriever).items():
+            givens[name] = from_collection(
+                collection,
+                member,
+                qrels,
+                split=split,
+                by=by,
+                statistics=statistics,
+                seed=seed,
+                weight=bridge,
+                encoder=encoder,
+                **options,
+            )
+
+    def answered(name: str, given: Given, others: Mapping[str, Allocated]) -> Allocated:
+        lists = allocations.gather(
+            given.runs, depth=depth, queries=None if given.qrels is None else given.qrels.query_ids
         )
-    lists = allocations.gather(
-        given.runs, depth=depth, queries=None if given.qrels is None else given.qrels.query_ids
-    )
-    judged = None if given.qrels is None else allocations.label(lists, given.qrels, rel)
-    items = _numbers(lists, given.items)
-    trials: list[Trial] = []
-    if judged is not None and given.seeds is None:
-        if seeds is not None:
-            trials = draw_seeds(items, seeds, draws, seed)
-        elif any(policy.learns for policy in chosen.values()):
-            trials = fold(items, folds, seed)
-    plain: dict[str, Outcome] = {}
-    if given.plain is not None and given.qrels is not None:
-        before = allocations.gather(given.plain, depth=depth, queries=lists.query_ids)
-        same = allocations.label(before, given.qrels, rel)
-        # What was learned from other queries was learned from their reranked lists.
-        apart = {name: p for name, p in chosen.items() if given.seeds is None or not p.learns}
-        plain = outcomes_of(apart, before, k, same, None, trials)
-    return Allocated(
-        k=k,
-        need=need,
-        lists=lists,
-        labels=judged,
-        items=items,
-        outcomes=outcomes_of(chosen, lists, k, judged, given.seeds, trials),
-        seeds=given.seeds,
-        plain=plain,
-        trials=tuple(trials),
-        with_labels=with_labels,
-        budgets=tuple(budgets),
-        seed_sizes=tuple(seed_sizes),
-        draws=draws,
-        level=level,
-        resamples=resamples,
-        seed=seed,
-    )
+        judged = None if given.qrels is None else allocations.label(lists, given.qrels, rel)
+        items = _numbers(lists, given.items)
+        trials: list[Trial] = []
+        if judged is not None and given.seeds is None:
+            # They depend on items and the seed alone, so that retrievers are tried alike.
+            if seeds is not None:
+                trials = draw_seeds(items, seeds, draws, seed)
+            elif any(policy.learns for policy in chosen.values()):
+                trials = fold(items, folds, seed)
+        plain: dict[str, Outcome] = {}
+        if given.plain is not None and given.qrels is not None:
+            before = allocations.gather(given.plain, depth=depth, queries=lists.query_ids)
+            same = allocations.label(before, given.qrels, rel)
+            # What was learned from other queries was learned from their reranked lists.
+            apart = {name: p for name, p in chosen.items() if given.seeds is None or not p.learns}
+            plain = outcomes_of(apart, before, k, same, None, trials)
+        return Allocated(
+            k=k,
+            need=need,
+            lists=lists,
+            labels=judged,
+            items=items,
+            outcomes=outcomes_of(chosen, lists, k, judged, given.seeds, trials),
+            seeds=given.seeds,
+            plain=plain,
+            trials=tuple(trials),
+            with_labels=with_labels,
+            retriever=name,
+            others=dict(others),
+            budgets=tuple(budgets),
+            seed_sizes=tuple(seed_sizes),
+            draws=draws,
+            level=level,
+            resamples=resamples,
+            seed=seed,
+        )
+
+    first, *rest = givens.items()
+    return answered(*first, {name: answered(name, given, {}) for name, given in rest})
 
 
 def _named(sources: Mapping[str, Run | PathLike] | Collection | PathLike) -> Mapping[str, Any]:
@@ -161,12 +177,29 @@ def _named(sources: Mapping[str, Run | PathLike] | Collection | PathLike) -> Map
 
 def _whole(
     sources: Mapping[str, Run | PathLike] | Collection | PathLike, queries: object
-) -> Collection | PathLike:
+) -> Collection:
     if isinstance(sources, Mapping):
         raise InputError("a retriever searches a collection, but runs were given. Leave it out.")
     if queries is not None:
         raise InputError("a collection has queries of its own. Leave them out.")
-    return sources
+    return sources if isinstance(sources, Collection) else read_collection(sources)
+
+
+def _retrievers(given: Retrievers) -> dict[str, Retriever]:
+    """Retrievers by their names; without a name, by their specs."""
+    if isinstance(given, Mapping):
+        found = {name: retrievers.parse(one) for name, one in given.items()}
+    else:
+        found = {}
+        for member in map(
+            retrievers.parse, [given] if isinstance(given, str | Retriever) else given
+        ):
+            if str(member) in found:
+                raise InputError(f"the retriever {member} is given twice.")
+            found[str(member)] = member
+    if not found:
+        raise InputError('no retriever was given. Give at least one, like "bm25()".')
+    return found
 
 
 def _policies(

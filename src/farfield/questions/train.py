@@ -22,6 +22,7 @@ def train(
     partition: Partition | PathLike | None = None,
     fold: str | None = None,
     validation: int | str = 200,
+    most: int | None = None,
     device: str = "auto",
     seed: int = 0,
 ) -> Trained:
@@ -31,6 +32,8 @@ def train(
     ``base`` is a folder, the name of a model, or ``"scratch(layers=2, dim=128)"``. ``partition``
     and ``fold`` say which queries to train on (see :func:`farfield.shift`). ``validation`` is how
     many of them are held out to choose the best checkpoint, or a split of the collection for it.
+    ``most`` trains on no more than so many of the others, drawn at random by the seed: fewer are
+    among more, for learning curves.
     Work that was stopped in the folder ``out`` is continued; if it was finished, it is opened.
     """
     member = recipes.parse(recipe)
@@ -47,4 +50,5 @@ def train(
         seed=seed,
         device=device,
         validation=validation,
+        most=most,
     )

@@ -135,6 +135,8 @@ class Encoded:
 def encoded(model: Any, features: dict[str, Any], task: str) -> Encoded:
     """Run a batch through the model, with gradients."""
     kind = kind_of(model)
+    if kind == "sparse" and _is_splade_max(model):
+        return Encoded(_largest(model, features))
     given = {"task": task} if kind == "multi" or _is_routed(model) else {}
     out = model(features, **given)
     if kind == "multi":
@@ -144,6 +146,29 @@ def encoded(model: Any, features: dict[str, Any], task: str) -> Encoded:
 
 def _is_routed(model: Any) -> bool:
     return type(model[0]).__name__ == "Router"
+
+
+def _is_splade_max(model: Any) -> bool:
+    pooling = model[-1]
+    return (
+        len(model) == 2
+        and type(pooling).__name__ == "SpladePooling"
+        and (pooling.pooling_strategy, pooling.activation_function) == ("max", "relu")
+    )
+
+
+def _largest(model: Any, features: dict[str, Any]) -> Any:
+    """What SpladePooling gives, max log(1 + relu), as log(1 + relu(max)).
+
+    The same numbers, without three more tables of every token and every word: a fraction of the
+    time and memory.
+    """
+    import torch
+
+    out = model[0](features)
+    padding = (out["attention_mask"] == 0).unsqueeze(-1)
+    logits = out["token_embeddings"].masked_fill_(padding, -torch.inf)
+    return torch.log1p(torch.relu(logits.max(dim=1).values))
 
 
 Scorer = Callable[[Encoded, Encoded], Any]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from farfield.errors import SpecError
 from farfield.recipes._contrast import Contrast, Contrasting, Encoded, scorer
-from farfield.recipes._words import has_head, settle
+from farfield.recipes._words import has_head, settle, with_head
 from farfield.recipes.base import Job
 from farfield.recipes.mlm import mlm
 from farfield.retrievers import Retriever
@@ -25,8 +25,10 @@ class splade(Contrasting):
     The loss is that of contrastive, on plain products, with ``query_flops`` and ``document_flops``
     times FLOPS (the squared mean weight of each word, added up) for queries and documents; both
     rise with the square of the step until the share ``until`` of all steps. What they should be
-    depends on the batch (Formal et al. 2021). A base that cannot guess words learns it first, by
-    ``warm``.
+    depends on the batch (Formal et al. 2021). A base that cannot guess words is given a head that
+    passes on what the encoder says, and learns to guess them by ``warm``: by default one that was
+    trained before does; one from scratch does not, since what few documents teach of words
+    (which are frequent) is the same for every text.
 
     Relations: contrastive has vectors instead of words.
     """
@@ -38,7 +40,7 @@ class splade(Contrasting):
     query_flops: float = 3e-4
     document_flops: float = 1e-4
     until: float = 0.33
-    warm: mlm = field(default_factory=mlm)
+    warm: mlm | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,9 +55,13 @@ class splade(Contrasting):
         return sparse_words(model=model)
 
     def _task(self, base: str, job: Job, folder: Path) -> Any:
-        warmed = not has_head(base)
-        if warmed:
-            base = str(self.warm.stage(base, job, folder / "warm").model)
+        new_head = not has_head(base)
+        if new_head:
+            warm = self.warm or (None if job.from_scratch else mlm())
+            if warm is None:
+                base = with_head(base, folder / "headed", job.seed)
+            else:
+                base = str(warm.stage(base, job, folder / "warm").model)
         task = Contrast(
             self._load(base, job),
             job,
@@ -63,7 +69,7 @@ class splade(Contrasting):
             negatives=self._negatives(job),
             score=scorer("sparse"),
         )
-        if warmed:
+        if new_head:
             settle(task.model, task.documents.features(task.batch_of(0)[1]))
         until = round(self.until * self._plan(job, task).steps)
 
