@@ -9,13 +9,13 @@ DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data))
 .PHONY: help demo test lint format docs benchmark clean
 
 help:
-	@echo "make demo       install into $(VENV) and run the main job; leaves its result in demo/"
+	@echo "make demo       install into $(VENV) and run the whole story; leaves a report in demo/"
 	@echo "make test       install into $(VENV) and run the tests"
 	@echo "make lint       ruff and mypy"
 	@echo "make docs       write the generated pages of docs/ anew"
 	@echo "make benchmark  speed and memory beside other tools"
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed-neural
 	$(BIN)/farfield demo demo
 
 test: $(VENV)/.installed-test
@@ -42,6 +42,10 @@ clean:
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.installed-neural: $(VENV)/.installed
+	$(PIP) install -q -c constraints.txt -e ".[neural]"
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
