@@ -28,8 +28,8 @@ class seq2seq(Recipe):
     """A sequence-to-sequence model learns to write a query from a document relevant to it.
 
     It reads up to ``reads`` tokens and writes up to ``writes_up_to``. The base is any such model
-    (T5), or a small one from scratch. The trained model writes queries for documents, which are
-    appended to them (doc2query, Nogueira and Lin 2019).
+    (T5), or a small one from scratch. The trained model writes ``n`` queries for each document,
+    which are appended to it (doc2query, Nogueira and Lin 2019).
 
     Relations: the retriever doc2query uses it.
     """
@@ -41,16 +41,19 @@ class seq2seq(Recipe):
 
     reads: int = 512
     writes_up_to: int = 64
+    n: int = 40
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.n < 1:
+            raise SpecError(f"n is {self.n}, expected 1, 2, 3 … queries.")
         for name in ("reads", "writes_up_to"):
             if getattr(self, name) < 2:
                 raise SpecError(f"{name} is {getattr(self, name)}, expected 2, 3, 4 …")
 
     def retriever(self, model: str) -> Retriever:
         """BM25 over documents with the queries that the model writes for them."""
-        return doc2query(base=bm25(), model=model)
+        return doc2query(base=bm25(), model=model, n=self.n)
 
     def _task(self, base: str, job: Job, folder: Path) -> Any:
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
