@@ -6,13 +6,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs benchmark clean
+.PHONY: help demo test lint format docs site benchmark clean
 
 help:
 	@echo "make demo       install into $(VENV) and run the whole story; leaves a report in demo/"
 	@echo "make test       install into $(VENV) and run the tests"
 	@echo "make lint       ruff and mypy"
 	@echo "make docs       write the generated pages of docs/ anew"
+	@echo "make site       build the documentation as a site, in site/"
 	@echo "make benchmark  speed and memory beside other tools"
 
 demo: $(VENV)/.installed-neural
@@ -33,11 +34,15 @@ format: $(VENV)/.installed-test
 docs: $(VENV)/.installed-test
 	$(BIN)/python docs/generate.py
 
+site: $(VENV)/.installed
+	$(PIP) install -q -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 benchmark: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/runs.py
 
 clean:
-	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -49,5 +54,5 @@ $(VENV)/.installed-neural: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(PIP) install -q -c constraints.txt -e ".[test,lint,neural]"
+	$(PIP) install -q -c constraints.txt -e ".[test,lint,neural,docs]"
 	touch $@

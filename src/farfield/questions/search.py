@@ -20,9 +20,9 @@ from farfield.errors import InputError, did_you_mean
 from farfield.io import read_corpus, read_qrels, read_queries
 from farfield.measures import Measure
 from farfield.progress import track
+from farfield.questions._choosing import check_folds, choose
 from farfield.questions.evaluate import PathLike, evaluate
 from farfield.questions.tune import TUNED
-from farfield.questions.tune import _best as best_of
 from farfield.retrievers import Index, Retriever
 from farfield.tables import Corpus, PerQuery, Qrels, Queries, Run
 
@@ -205,12 +205,7 @@ def tune_retriever(
     settings = _settings(member, grid)
     judgements = qrels if isinstance(qrels, Qrels) else read_qrels(qrels)
     asked = _queries(queries).select(judgements.query_ids)
-    judged = len(judgements.query_ids)
-    if not 2 <= folds <= judged:
-        raise InputError(
-            f"folds is {folds} for {judged} judged queries, expected 2 to {judged}. Give "
-            "folds=2 or more, and judge more queries than folds."
-        )
+    check_folds(folds, len(judgements.query_ids))
     if not len(asked):
         raise InputError("none of the judged queries is among the queries. Were files swapped?")
     made = documents if isinstance(documents, Index) else member.index(_corpus(documents))
@@ -221,17 +216,16 @@ def tune_retriever(
         run = made.using(setting).search(asked, depth)
         columns.append(evaluate(judgements, run, [chosen]).values()[0])
     values = np.stack(columns, axis=1)
-    fold = np.empty(judged, dtype=np.int64)
-    fold[np.random.default_rng(seed).permutation(judged)] = np.arange(judged) % folds
+    best, fold, choices = choose(values, chosen, folds, seed)
     return RetrieverTuning(
         retriever=member,
-        best=settings[best_of(values, chosen)],
+        best=settings[best],
         measure=chosen,
         settings=settings,
         query_ids=judgements.query_ids,
         values=values,
         fold=fold,
-        choices=tuple(best_of(values[fold != f], chosen) for f in range(folds)),
+        choices=choices,
         level=level,
         resamples=resamples,
         seed=seed,

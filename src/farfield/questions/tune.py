@@ -22,6 +22,7 @@ from farfield.fusions._pool import Pool, Rankings, blocks, gather
 from farfield.io import read_qrels
 from farfield.judged import NEVER, Judgements, by_rank
 from farfield.measures import Measure
+from farfield.questions._choosing import check_folds, choose
 from farfield.questions.compare import _finite as finite
 from farfield.questions.evaluate import PathLike, Runs, named_runs, open_runs
 from farfield.tables import PerQuery, Qrels, Run
@@ -195,28 +196,22 @@ def tune(
     """
     member, chosen = fusions.parse(fusion), measure_family.parse(measure)
     judgements = Judgements.of(qrels if isinstance(qrels, Qrels) else read_qrels(qrels))
-    queries = len(judgements.query_ids)
-    if not 2 <= folds <= queries:
-        raise InputError(
-            f"folds is {folds} for {queries} judged queries, expected 2 to {queries}. Give "
-            "folds=2 or more, and judge more queries than folds."
-        )
+    check_folds(folds, len(judgements.query_ids))
     named = named_runs(runs)
     settings = _grid(member, len(named), steps)
     opened = list(open_runs(named, ties=ties))
     values = _values(judgements, opened, settings, chosen, k)
-    fold = np.empty(queries, dtype=np.int64)
-    fold[np.random.default_rng(seed).permutation(queries)] = np.arange(queries) % folds
+    best, fold, choices = choose(values, chosen, folds, seed)
     return Tuning(
         fusion=member,
-        best=settings[_best(values, chosen)],
+        best=settings[best],
         measure=chosen,
         runs=tuple(run.name for run in opened),
         settings=settings,
         query_ids=judgements.query_ids,
         values=values,
         fold=fold,
-        choices=tuple(_best(values[fold != f], chosen) for f in range(folds)),
+        choices=choices,
         level=level,
         resamples=resamples,
         seed=seed,
@@ -265,12 +260,6 @@ def _simplex(runs: int, steps: int) -> list[tuple[float, ...]]:
 def _shares(setting: Fusion, runs: int) -> Floats:
     weights = np.array(setting.shares(runs))
     return np.asarray(weights / weights.sum(), dtype=np.float64)
-
-
-def _best(values: Floats, measure: Measure) -> int:
-    """The setting (column) with the best total; of equal ones the first."""
-    totals = values.sum(axis=0) * (1 if measure.higher_is_better else -1)
-    return int(np.argmax(totals >= totals.max() - 1e-9 * len(values)))
 
 
 # -- the values ---------------------------------------------------------------------------------
