@@ -40,10 +40,10 @@ pictures = true
 
 [systems]
 bm25 = "bm25()"
-dense = { recipe = "contrastive()", base = "scratch()" }
-splade = { recipe = "splade()", base = "scratch()" }
-multivector = { recipe = "multivector()", base = "scratch()" }
-crossencoder = { recipe = "crossencoder()", base = "scratch()" }
+dense = { recipe = "contrastive(epochs=2)", base = "scratch()" }
+splade = { recipe = "splade(epochs=1)", base = "scratch()" }
+multivector = { recipe = "multivector(epochs=1)", base = "scratch()" }
+crossencoder = { recipe = "crossencoder(epochs=1)", base = "scratch()" }
 
 [fusions]
 hybrid = { fusion = "rrf()", of = ["bm25", "dense"] }

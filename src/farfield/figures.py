@@ -7,6 +7,7 @@ colour vision (Okabe and Ito 2008), and every series has its own marker or dash 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from farfield.io.files import replacing
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["COLOURS", "DASHES", "MARKERS", "new", "save", "style"]
+__all__ = ["COLOURS", "DASHES", "MARKERS", "new", "save", "stack", "style"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D", "#8C6D00")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
@@ -49,6 +50,33 @@ def style(number: int) -> dict[str, Any]:
         "symbol": MARKERS[number % len(MARKERS)],
         "dash": DASHES[number % len(DASHES)],
     }
+
+
+def stack(
+    figure: go.Figure, panels: Sequence[tuple[str, float, float]], total: float
+) -> list[float]:
+    """Give each panel (title, height, gap below) its place and title; return where each begins.
+
+    Heights and gaps are in points, of ``total``; the first panel is at the top.
+    """
+    tops, top = [], 1.0
+    for row, (title, height, below) in enumerate(panels, start=1):
+        bottom = max(0.0, top - height / total)
+        figure.update_yaxes(domain=[bottom, top], row=row, col=1)
+        figure.add_annotation(
+            text=title,
+            xref="paper",
+            yref="paper",
+            x=0,
+            y=top,
+            xanchor="left",
+            yanchor="bottom",
+            showarrow=False,
+            font={"size": 15},
+        )
+        tops.append(top)
+        top = bottom - below / total
+    return tops
 
 
 def save(figure: go.Figure, path: str | os.PathLike[str]) -> None:

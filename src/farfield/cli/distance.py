@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Output, PerQueryFile, Seed
+from farfield.cli.options import (
+    FigureFile,
+    HtmlFile,
+    Json,
+    Level,
+    Output,
+    PerQueryFile,
+    QueryEncoder,
+    Seed,
+)
 
 if TYPE_CHECKING:
     from farfield.questions.distance import Distance, FoldDistances
@@ -41,9 +50,7 @@ def distance(
             show_default="all five",
         ),
     ] = None,
-    encoder: Annotated[
-        str, typer.Option(help="Makes vectors of queries, like lsa(dimensions=64).")
-    ] = "lsa()",
+    encoder: QueryEncoder = "lsa()",
     partition: Annotated[
         Path | None,
         typer.Option(

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Output, Resamples, Seed, Ties
+from farfield.cli.options import (
+    FigureFile,
+    HtmlFile,
+    Json,
+    Level,
+    Output,
+    QueryEncoder,
+    Resamples,
+    Seed,
+    Ties,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,9 +86,7 @@ def nearfar(
             show_default="jaccard, r",
         ),
     ] = None,
-    encoder: Annotated[
-        str, typer.Option(help="Makes vectors of queries, like lsa(dimensions=64).")
-    ] = "lsa()",
+    encoder: QueryEncoder = "lsa()",
     bins: Annotated[
         int, typer.Option(help="Bins of equally many queries, from the farthest to the nearest.")
     ] = 5,

@@ -20,6 +20,7 @@ __all__ = [
     "Output",
     "PerQueryFile",
     "QrelsFile",
+    "QueryEncoder",
     "Resamples",
     "RunFiles",
     "Seed",
@@ -31,6 +32,9 @@ __all__ = [
 
 QrelsFile = Annotated[
     str, typer.Argument(metavar="QRELS", help="Judgements: a file, or ir:NAME.", show_default=False)
+]
+QueryEncoder = Annotated[
+    str, typer.Option("--encoder", help="Makes vectors of queries, like lsa(dimensions=64).")
 ]
 RunFiles = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="One or more run files.", show_default=False)

@@ -49,7 +49,7 @@ def draw(answer: Complement) -> go.Figure:
     total = sum(height + below for _, height, below in panels)
     figure = figures.new("How do these runs complement one another?", height=int(total) + 120)
     make_subplots(rows=len(panels), cols=1, vertical_spacing=0.0, figure=figure)
-    _arrange(figure, panels, total)
+    figures.stack(figure, panels, total)
     if venn:
         _circles(figure, answer)
     else:
@@ -62,26 +62,6 @@ def draw(answer: Complement) -> go.Figure:
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 0, "yanchor": "bottom"}
     figure.update_layout(margin={"l": 230, "t": 100, "b": 20}, legend=legend)
     return figure
-
-
-def _arrange(figure: go.Figure, panels: list[tuple[str, float, float]], total: float) -> None:
-    """Give each panel its place and its title."""
-    top = 1.0
-    for row, (title, height, below) in enumerate(panels, start=1):
-        bottom = max(0.0, top - height / total)
-        figure.update_yaxes(domain=[bottom, top], row=row, col=1)
-        figure.add_annotation(
-            text=title,
-            xref="paper",
-            yref="paper",
-            x=0,
-            y=top,
-            xanchor="left",
-            yanchor="bottom",
-            showarrow=False,
-            font={"size": 15},
-        )
-        top = bottom - below / total
 
 
 def _circles(figure: go.Figure, answer: Complement) -> None:
