@@ -254,6 +254,28 @@ def test_contrasts_with_any_policy(by_source):
         by_source.against("locall")
 
 
+def test_contrasts_where_all_policies_find_the_same():
+    whole = farfield.allocate({"a": A, "b": B}, QRELS, k=100, resamples=10)
+    for policy in whole.outcomes:  # bounds too
+        found = whole.against(policy)
+        assert len(found) == 0
+        assert {"policy", "difference", "low", "high", "p", "p_adjusted"} <= set(found.columns)
+    assert whole.recommended == "local()"
+
+
+def test_contrasts_are_of_queries_that_all_policies_were_tried_on():
+    # Two queries to learn from, drawn once: what is learned has no value for these.
+    ids = [f"q{i}" for i in range(8)]
+    a = Run({q: {f"a{q}": 2.0, f"c{q}": 1.0} for q in ids})
+    b = Run({q: {f"b{q}": 1.0} for q in ids})
+    qrels = Qrels({q: {f"a{q}": 1} for q in ids})
+    answer = farfield.allocate({"a": a, "b": b}, qrels, k=3, seeds=2, draws=1, resamples=10)
+    assert answer.tried.sum() == 6
+    # All results of all sources: every policy has the same recall where it was tried.
+    assert len(answer.against("equal()")) == 0
+    assert "the same recall" in answer.recommendation
+
+
 # -- words --------------------------------------------------------------------------------------
 
 

@@ -208,6 +208,25 @@ def test_indicators_and_pictures_change_no_key_of_what_is_trained_and_searched(h
     assert changed == {"nearfar"}
 
 
+def test_a_number_of_training_queries_changes_the_keys_of_its_own_steps_alone(home):
+    trained = 'flat = { recipe = "contrastive()" }\nfew = { recipe = "contrastive()" }'
+    text = MANIFEST.replace('flat = "bm25(b=0.0)"', trained)
+
+    def planned(most: str):
+        (home / "most.toml").write_text(text.replace('()" }\nfew', f'()"{most} }}\nfew'))
+        experiment = experiments.read(home / "most.toml")
+        return experiment, plan(experiment, "a", lambda _: ["0", "1"], {"scratch()": "x"})
+
+    (plain, before), (limited, after) = planned(""), planned(", most = 50")
+    assert not any("most" in step.spec for step in before)
+    assert plain.to_dict()["systems"]["flat"] == {"recipe": "contrastive()", "base": "scratch()"}
+    assert limited.to_dict()["systems"]["flat"]["most"] == 50
+    changed = {new.label for old, new in zip(before, after, strict=True) if old.key != new.key}
+    assert any(label.startswith("train flat") for label in changed)
+    assert not any("few" in label or "plain" in label or "shift" in label for label in changed)
+    assert {step.spec["most"] for step in after if "most" in step.spec} == {50}
+
+
 def test_only_some_steps(home, tmp_path):
     experiment = experiments.read(home / "experiment.toml")
     outcome = engine.run(experiment, tmp_path / "run", only="index flat", workers=Here())
@@ -303,6 +322,14 @@ def test_the_command_shows_the_plan_and_the_result(home, tmp_path, farfield):
         (MANIFEST.replace('"length()"', '"resttest(buckets=2)"'), "is given twice"),
         (MANIFEST.replace("bm25(b=0.0)", "bm26()"), "systems.flat: no retriever is called 'bm26'"),
         (MANIFEST.replace('"bm25(b=0.0)"', "3"), "systems.flat is 3"),
+        (
+            MANIFEST.replace('"bm25(b=0.0)"', '{ recipe = "contrastive()", most = 0 }'),
+            "systems.flat: most is 0, expected 1, 2, 3",
+        ),
+        (
+            MANIFEST.replace('"bm25(b=0.0)"', '{ recipe = "contrastive()", most = true }'),
+            "most is True",
+        ),
         (MANIFEST.replace('"plain", "flat"]', '"plain", "flt"]'), "no system 'flt'"),
         (MANIFEST.replace("both =", "flat ="), "a system is called 'flat' too"),
         (MANIFEST.replace("rrf(k=10)", "oracle()"), "needs judgements"),

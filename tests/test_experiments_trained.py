@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 import pytest
 
@@ -24,7 +26,11 @@ device = "cpu"
 [systems]
 bm25 = "bm25()"
 dense = { recipe = "contrastive(epochs=4)", base = "scratch(layers=1, dim=32, vocabulary=600)" }
-sparse = { recipe = "splade(epochs=1)", base = "scratch(layers=1, dim=16, vocabulary=400)" }
+
+[systems.sparse]
+recipe = "splade(epochs=1)"
+base = "scratch(layers=1, dim=16, vocabulary=400)"
+most = 70
 """
 
 
@@ -49,6 +55,18 @@ def test_it_runs_and_says_how_loss_goes_with_similarity(shown):
     assert "picture dense" in done.err
     assert "of the queries farthest from what was trained on" in done.out
     assert "With 3 groups no p can be below 0.33" in done.out
+
+
+def test_no_more_queries_are_trained_on_than_was_said(shown):
+    place, _ = shown
+    records = [
+        json.loads(path.read_text())
+        for path in (place / "run" / "steps").glob("train-*/training/record.json")
+    ]
+    assert {(r["recipe"][:6], r.get("most"), r["queries"] == 70) for r in records} == {
+        ("contra", None, False),
+        ("splade", 70, True),
+    }
 
 
 def test_loss_is_held_against_similarity(tables):

@@ -238,6 +238,45 @@ def test_validation_may_be_a_split_that_is_not_trained_on(collection):
         Job.of(collection, validation=-1)
 
 
+def test_fewer_training_queries_are_among_more(collection):
+    whole = Job.of(collection, validation=40)
+    jobs = {most: Job.of(collection, validation=40, most=most) for most in (10, 50, 200)}
+    ids = {most: set(job.examples.query_ids) for most, job in jobs.items()}
+    assert {most: len(found) for most, found in ids.items()} == {10: 10, 50: 50, 200: 200}
+    assert ids[10] < ids[50] < ids[200] < set(whole.examples.query_ids)
+    for most, job in jobs.items():
+        assert job.held_out.query_ids.equals(whole.held_out.query_ids)
+        assert (job.facts["most"], job.facts["queries"]) == (most, most)
+        assert len(job.examples.documents) == 120  # negatives are of all documents
+    assert "most" not in whole.facts
+    other = Job.of(collection, validation=40, most=50, seed=1)
+    assert set(other.examples.query_ids) != ids[50]
+    every = Job.of(collection, validation=40, most=9_999)
+    assert every.facts["training"] == whole.facts["training"]
+    with pytest.raises(InputError, match="most is 0, expected 1, 2, 3"):
+        Job.of(collection, most=0)
+
+
+def test_another_number_of_training_queries_is_other_work(collection, tmp_path):
+    recipe = recipes.parse("adapter(epochs=1)")
+
+    def run(out, **options):
+        return recipe.run(TINY, collection, out=tmp_path / out, device="cpu", **options)
+
+    few, all_of_them = run("few", most=30), run("all")
+    assert few.record["most"] == few.record["queries"] == 30
+    assert run("few", most=30).record == few.record
+    for given in ({"most": 31}, {}):
+        with pytest.raises(FileError, match="another most"):
+            run("few", **given)
+    # Notes of work on all queries say nothing of it, and need not.
+    assert "most" not in json.loads((all_of_them.folder / "job.json").read_text())
+    assert "most" not in all_of_them.record
+    assert run("all").record == all_of_them.record
+    with pytest.raises(FileError, match="another most"):
+        run("all", most=9_999)  # the same queries, but not the same command
+
+
 # -- negatives ------------------------------------------------------------------------------------
 
 
@@ -340,10 +379,11 @@ def test_the_command_line(farfield, collection, tmp_path):
     assert done.status == 0, done.err
     arguments = ["train", "contrastive(epochs=1)", tmp_path / "lab", "-o", tmp_path / "model"]
     arguments += ["--base", TINY, "--partition", tmp_path / "part.parquet", "--fold", "short"]
-    arguments += ["--validation", "20", "--device", "cpu"]
+    arguments += ["--validation", "20", "--device", "cpu", "--most", "70"]
     done = farfield(*arguments, "--json")
     assert done.status == 0, done.err
     assert done.json["fold"] == "short"
+    assert done.json["most"] == done.json["queries"] == 70
     assert done.json["retriever"] == f"dense(model={str(tmp_path / 'model' / 'model')!r})"
     assert json.loads((tmp_path / "model" / "record.json").read_text())["seed"] == 0
     again = farfield(*arguments)

@@ -101,6 +101,7 @@ def train(spec: dict[str, Any], needs: Folders, out: Path) -> None:
         seed=spec["seed"],
         device=spec.get("device", "auto"),
         validation=spec["validation"],
+        most=spec.get("most"),
     )
 
 

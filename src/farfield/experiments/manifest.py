@@ -26,6 +26,14 @@ class System:
     retriever: str | None = None
     recipe: str | None = None
     base: str | None = None
+    most: int | None = None  # training queries
+
+    def to_dict(self) -> str | dict[str, Any]:
+        """Return it as a manifest has it."""
+        if self.recipe is None:
+            return str(self.retriever)
+        limit = {} if self.most is None else {"most": self.most}
+        return {"recipe": self.recipe, "base": self.base, **limit}
 
     @property
     def trained(self) -> bool:
@@ -77,10 +85,7 @@ class Experiment:
             "collection": self.collection,
             "split": self.split,
             "shifts": list(self.shifts),
-            "systems": {
-                s.name: s.retriever if s.retriever else {"recipe": s.recipe, "base": s.base}
-                for s in self.systems
-            },
+            "systems": {s.name: s.to_dict() for s in self.systems},
             "fusions": {f.name: {"fusion": f.fusion, "of": list(f.of)} for f in self.fusions},
             "measures": list(self.measures),
             "seeds": list(self.seeds),
@@ -203,13 +208,17 @@ class _Reader:
         where = f"systems.{name}"
         if isinstance(value, str):
             return System(name, retriever=str(self.parsed(retrievers, value, where)))
-        if not isinstance(value, dict) or not {"recipe", "base"} >= set(value) >= {"recipe"}:
+        known = {"recipe", "base", "most"}
+        if not isinstance(value, dict) or not known >= set(value) >= {"recipe"}:
             raise self.fault(f"{where} is {value!r}, expected something like {_EXAMPLE}.")
+        most = value.get("most")
+        if most is not None and (type(most) is not int or most < 1):
+            raise self.fault(f"{where}: most is {most!r}, expected 1, 2, 3 … training queries.")
         recipe = self.parsed(recipes, value["recipe"], where)
         base = str(value.get("base", "scratch()"))
         if "(" not in base and (self.file.parent / base).exists():
             base = self.path(base)
-        return System(name, recipe=str(recipe), base=base)
+        return System(name, recipe=str(recipe), base=base, most=most)
 
     def fused(self, name: str, value: Any) -> Fused:
         where = f"fusions.{name}"

@@ -137,6 +137,8 @@ def _trained(
         "seed": seed,
         "validation": experiment.validation,
     }
+    if system.most is not None:  # else the key stays what it was without this entry
+        spec["most"] = system.most
     train = Step("train", f"train {where}", spec, {"shift": shift, "collection": collection})
     needs = {"model": train, "collection": collection}
     index = Step("index", f"index {where}", {"recipe": system.recipe}, needs)

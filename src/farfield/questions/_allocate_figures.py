@@ -41,7 +41,7 @@ def draw(answer: Allocated) -> go.Figure:
             said = f"{answer.measures[0]} by labelled queries: mean and deviation of draws"
             panels.append((said, 300.0, _seeds))
         if answer.others:
-            said = f"{answer.measures[0]} by retriever, {answer.level:.0%} intervals"
+            said = f"{answer.measures[0]} by retriever (above is {answer.retriever} alone)"
             panels.append((said, 300.0, _retrievers))
     gap = 110.0
     total = sum(height for _, height, _ in panels) + gap * len(panels)

@@ -101,11 +101,13 @@ def from_collection(
     items = _items(collection.queries, item)
     titled = isinstance(labels, str) and labels == TITLES
     pseudo = _titles(collection, by, seed) if titled else None
-    known = None
+    known: Qrels | None = None
     if labels is not None and not titled:
-        inside = isinstance(labels, str) and labels in collection.qrels
-        known = collection.qrels[str(labels)] if inside else labels
-        known = known if isinstance(known, Qrels) else read_qrels(known)
+        if isinstance(labels, Qrels):
+            known = labels
+        else:
+            name = str(labels)
+            known = collection.qrels[name] if name in collection.qrels else read_qrels(labels)
         judged = _without(judged, known, items)
     wanted = [q.query_ids for q in (judged, known, pseudo and pseudo[0]) if q is not None]
     asked = collection.queries.select(pl.concat(wanted))

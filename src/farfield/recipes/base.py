@@ -60,6 +60,7 @@ class Job:
         fold: str | None = None,
         *,
         validation: int | str = 200,
+        most: int | None = None,
         seed: int = 0,
         device: str = "auto",
     ) -> Job:
@@ -69,7 +70,13 @@ class Job:
         queries are held out to choose the best checkpoint, or a split with others. They are not
         subject to the shift: drawn from the training queries of all folds, whatever the fold, as in
         MS-Shift, so that near and far models are chosen by the same queries.
+
+        ``most`` trains on no more queries than that, drawn at random from the rest: fewer are among
+        more, and the queries held out are the same for any number, so that models trained on more
+        and more can be compared.
         """
+        if most is not None and most < 1:
+            raise InputError(f"most is {most}, expected 1, 2, 3 … training queries.")
         where = neural.device_of(device)
         ids, pool, facts = _training_queries(collection, partition, fold)
         corpus = collection.corpus.frame
@@ -101,6 +108,9 @@ class Job:
             found = examples(ids.filter(~ids.is_in(held_out.query_ids.implode())))
         if not len(held_out):
             held_out = None
+        if most is not None:
+            found = found.drawn(most, seed)
+            facts["most"] = most
         facts |= {
             "collection": collection.name,
             "training": fingerprint_of("training", found.qrels),
@@ -193,6 +203,7 @@ class Recipe(Member):
         seed: int = 0,
         device: str = "auto",
         validation: int | str = 200,
+        most: int | None = None,
     ) -> Trained:
         """Train on a collection, or on one fold of a partition of it.
 
@@ -202,7 +213,15 @@ class Recipe(Member):
         """
         start = base_of(base)
         folder = Path(out)
-        job = Job.of(collection, partition, fold, validation=validation, seed=seed, device=device)
+        job = Job.of(
+            collection,
+            partition,
+            fold,
+            validation=validation,
+            most=most,
+            seed=seed,
+            device=device,
+        )
         if not isinstance(start, scratch):
             return self.stage(start, job, folder)
         job = Job(**{**vars(job), "from_scratch": True})
@@ -288,6 +307,7 @@ class Recipe(Member):
         """Say whether this very job is finished here; refuse a folder that holds another."""
         ours = {
             **self._description(job, base),
+            "most": job.facts.get("most"),  # not in notes of work on all queries
             **{name: job.facts[name] for name in ("training", "corpus", "validation")},
         }
         note = folder / _JOB
@@ -307,7 +327,7 @@ class Recipe(Member):
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(folder, f"cannot be made: {error.strerror or error}.") from error
-        write_json(note, ours)
+        write_json(note, {name: value for name, value in ours.items() if value is not None})
         return False
 
 
