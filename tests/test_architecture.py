@@ -38,7 +38,17 @@ COMPOSED = ["shifts", "retrievers"]
 # Families whose members make members of those.
 TRAINED = ["recipes"]
 FAMILIES = [*SINGLE, *COMPOSED, *TRAINED]
-ABOVE = ["lab", "overlap", "figures", "questions", "experiments", "reports", "demo", "cli", "__main__"]
+ABOVE = [
+    "lab",
+    "overlap",
+    "figures",
+    "questions",
+    "experiments",
+    "reports",
+    "demo",
+    "cli",
+    "__main__",
+]
 ROOMS = [*GROUND, *FAMILIES, *ABOVE]
 
 

@@ -37,7 +37,7 @@ TRAINED = {
     "multivector(epochs=4)": 0.05,
     "splade(epochs=4)": 0.2,
     "splade(epochs=4, warm=mlm(epochs=0.1))": 0.1,
-    "crossencoder(epochs=2)": None,
+    "crossencoder(epochs=6, negatives=4, lr=0.003)": 0.2,
     "pretrain(contrastive(epochs=8))": 0.3,
     "pretrain(contrastive(epochs=8), objective=cloze)": 0.3,
     "mlm(epochs=8, batch=16)": 0.2,

@@ -169,13 +169,13 @@ def test_the_more_relevant_is_drawn_more_often():
     assert sampled(np.zeros(2), np.array([0, 2]), rng).tolist() == [-1]
 
 
-def test_some_are_held_out():
+def test_some_are_drawn():
     made = examples([(q, q % 6, 1) for q in range(20)], queries=20)
-    train, held = made.divided(4, seed=0)
-    assert (len(train), len(held)) == (16, 4)
-    assert not set(train.query_ids) & set(held.query_ids)
-    assert len(made.divided(100, seed=0)[1]) == 4  # a fifth at most
-    assert made.divided(4, seed=0)[1].query_ids.to_list() == held.query_ids.to_list()
+    held = made.drawn(4, seed=0)
+    assert len(held) == 4
+    assert made.drawn(4, seed=0).query_ids.to_list() == held.query_ids.to_list()
+    assert set(held.query_ids) < set(made.drawn(8, seed=0).query_ids)
+    assert made.drawn(4, seed=1).query_ids.to_list() != held.query_ids.to_list()
 
 
 # -- order --------------------------------------------------------------------------------------

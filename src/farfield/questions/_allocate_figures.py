@@ -48,26 +48,12 @@ def draw(answer: Allocated) -> go.Figure:
     title = f"{answer.k:,} results from {len(answer.sources)} sources: who gives how many?"
     figure = figures.new(title, height=int(total) + 110)
     make_subplots(rows=len(panels), cols=1, vertical_spacing=0.0, figure=figure)
-    top = 1.0
-    for row, (said, height, panel) in enumerate(panels, start=1):
-        bottom = max(0.0, top - height / total)
-        figure.update_yaxes(domain=[bottom, top], row=row, col=1)
-        figure.add_annotation(
-            text=said,
-            xref="paper",
-            yref="paper",
-            x=0,
-            y=top,
-            xanchor="left",
-            yanchor="bottom",
-            showarrow=False,
-            font={"size": 15},
-        )
+    tops = figures.stack(figure, [(said, height, gap) for said, height, _ in panels], total)
+    for row, (top, (_, _, panel)) in enumerate(zip(tops, panels, strict=True), start=1):
         legend = f"legend{row if row > 1 else ''}"
         place = {"orientation": "v", "x": 1.01, "xanchor": "left", "y": top, "yanchor": "top"}
         figure.update_layout({legend: {**place, "traceorder": "normal"}})
         panel(figure, answer, row, legend)
-        top = bottom - gap / total
     figure.update_layout(margin={"l": 210, "r": 190, "t": 100, "b": 20})
     return figure
 
