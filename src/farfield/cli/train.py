@@ -66,7 +66,9 @@ def train(
     """
     from farfield import progress
     from farfield.questions import train as question
+    from farfield.training.memory import keep_freed_memory
 
+    keep_freed_memory()
     progress.show(not json)
     trained = question.train(
         recipe,

@@ -23,6 +23,7 @@ from typing import Any, Protocol, Self
 from farfield.errors import FarfieldError
 from farfield.fingerprint import versions_of
 from farfield.io.files import write_json
+from farfield.training.memory import keep_freed_memory
 
 __all__ = ["LIBRARIES", "Processes", "Task", "Workers", "carry_out"]
 
@@ -70,7 +71,9 @@ class Processes:
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(number, mp_context=context)
+        self._pool = ProcessPoolExecutor(
+            number, mp_context=context, initializer=_begin
+        )
 
     def submit(self, task: Task) -> Future[str]:
         """Give the task to the next process that is free."""
@@ -86,6 +89,30 @@ class Processes:
         trace: TracebackType | None,
     ) -> None:
         self._pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """Set up a process of this machine."""
+    _end_with_the_parent()
+    keep_freed_memory()
+
+
+def _end_with_the_parent() -> None:
+    """End this process when the one that began it is gone, however that ended.
+
+    Otherwise it would wait for tasks for ever, and hold the lock of the step it is at.
+    """
+    import multiprocessing
+    import threading
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def watch() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def carry_out(task: Task) -> str:

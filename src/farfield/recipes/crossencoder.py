@@ -21,7 +21,7 @@ from farfield.training.order import Order
 
 __all__ = ["crossencoder"]
 
-_CHECKED = 50  # documents of a query that are put in order at a check
+_CHECKED = 20  # candidates of a query that was held out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class crossencoder(Recipe):
 
     ``negatives`` documents for each query, drawn at every step from the ``depth`` best of another
     retriever that are not judged relevant; one of them makes the loss pairwise (Zhan et al. 2022,
-    who take BM25's best 1,000). The trained model reranks that retriever.
+    who take BM25's best 1,000). The trained model reranks as many of that retriever.
 
     Relations: contrastive, splade and multivector encode documents without the query.
     """
@@ -52,7 +52,7 @@ class crossencoder(Recipe):
 
     def retriever(self, model: str) -> Retriever:
         """The other retriever, reranked."""
-        return rerank(base=self.first, model=model)
+        return rerank(base=self.first, model=model, depth=self.depth)
 
     def _task(self, base: str, job: Job, folder: Path) -> Any:
         corpus = job.collection.corpus
