@@ -43,7 +43,7 @@ bm25 = "bm25()"
 dense = { recipe = "contrastive(epochs=2)", base = "scratch()" }
 splade = { recipe = "splade(epochs=1)", base = "scratch()" }
 multivector = { recipe = "multivector(epochs=1)", base = "scratch()" }
-crossencoder = { recipe = "crossencoder(epochs=1)", base = "scratch()" }
+crossencoder = { recipe = "crossencoder(epochs=1, depth=50)", base = "scratch()" }
 
 [fusions]
 hybrid = { fusion = "rrf()", of = ["bm25", "dense"] }
