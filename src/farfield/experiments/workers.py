@@ -71,9 +71,7 @@ class Processes:
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(
-            number, mp_context=context, initializer=_begin
-        )
+        self._pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin)
 
     def submit(self, task: Task) -> Future[str]:
         """Give the task to the next process that is free."""
