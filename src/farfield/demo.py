@@ -41,9 +41,9 @@ pictures = true
 [systems]
 bm25 = "bm25()"
 dense = { recipe = "contrastive(epochs=2)", base = "scratch()" }
-splade = { recipe = "splade(epochs=1)", base = "scratch()" }
+splade = { recipe = "splade(epochs=0.75)", base = "scratch()" }
 multivector = { recipe = "multivector(epochs=1)", base = "scratch()" }
-crossencoder = { recipe = "crossencoder(epochs=1, depth=50)", base = "scratch()" }
+crossencoder = { recipe = "crossencoder(epochs=1, depth=25)", base = "scratch()" }
 
 [fusions]
 hybrid = { fusion = "rrf()", of = ["bm25", "dense"] }
