@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,13 @@ def folder(tmp_path_factory, farfield):
     return path
 
 
-def with_commands(language: str) -> list[Path]:
-    return [page for page in PAGES if page != TUTORIAL and blocks(page, language)]
+def with_commands(language: str) -> list[Any]:
+    """Pages that show such code; one worker runs all of a page, since programs use its files."""
+    return [
+        pytest.param(page, marks=pytest.mark.xdist_group(page.name), id=page.name)
+        for page in PAGES
+        if page != TUTORIAL and blocks(page, language)
+    ]
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -66,7 +72,7 @@ def typed(page: Path) -> list[tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("page", with_commands("console"), ids=lambda p: p.name)
+@pytest.mark.parametrize("page", with_commands("console"))
 def test_every_command_runs(page, folder):
     for command, _ in typed(page):
         run(command, folder)
@@ -82,7 +88,7 @@ def test_the_tutorial_works_from_an_empty_folder_and_shows_what_it_prints(tmp_pa
             assert " ".join(line.split()) in printed, f"{command}\n{line}\n{done.stdout}"
 
 
-@pytest.mark.parametrize("page", with_commands("python"), ids=lambda p: p.name)
+@pytest.mark.parametrize("page", with_commands("python"))
 def test_every_program_runs(page, folder):
     for program in blocks(page, "python"):
         done = subprocess.run(
