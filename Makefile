@@ -20,7 +20,7 @@ demo: $(VENV)/.installed-neural
 	$(BIN)/farfield demo demo
 
 test: $(VENV)/.installed-test
-	FARFIELD_REAL_DATA="$${FARFIELD_REAL_DATA:-$(DATA)}" $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+	FARFIELD_REAL_DATA="$${FARFIELD_REAL_DATA:-$(DATA)}" $(BIN)/python -m pytest -n 2 -q
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,13 +37,9 @@ def folder(tmp_path_factory, farfield):
     return path
 
 
-def with_commands(language: str) -> list[Any]:
-    """Pages that show such code; one worker runs all of a page, since programs use its files."""
-    return [
-        pytest.param(page, marks=pytest.mark.xdist_group(page.name), id=page.name)
-        for page in PAGES
-        if page != TUTORIAL and blocks(page, language)
-    ]
+def with_code() -> list[Path]:
+    shown = (page for page in PAGES if page != TUTORIAL)
+    return [page for page in shown if blocks(page, "console") or blocks(page, "python")]
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -72,10 +67,19 @@ def typed(page: Path) -> list[tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("page", with_commands("console"))
-def test_every_command_runs(page, folder):
+@pytest.mark.parametrize("page", with_code(), ids=lambda p: p.name)
+def test_every_command_and_program_runs(page, folder):
+    """In one test, for programs use files that commands of their page have made."""
     for command, _ in typed(page):
         run(command, folder)
+    for program in blocks(page, "python"):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{program}\n{done.stderr}"
 
 
 def test_the_tutorial_works_from_an_empty_folder_and_shows_what_it_prints(tmp_path):
@@ -86,18 +90,6 @@ def test_the_tutorial_works_from_an_empty_folder_and_shows_what_it_prints(tmp_pa
         printed = [" ".join(line.split()) for line in (done.stdout + done.stderr).splitlines()]
         for line in shown:
             assert " ".join(line.split()) in printed, f"{command}\n{line}\n{done.stdout}"
-
-
-@pytest.mark.parametrize("page", with_commands("python"))
-def test_every_program_runs(page, folder):
-    for program in blocks(page, "python"):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", program],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"{program}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

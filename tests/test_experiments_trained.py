@@ -15,9 +15,6 @@ from farfield import lab
 from farfield.questions._nearfar_figures import draw_points
 from farfield.questions._nearfar_pictures import draw
 
-# What is slow is made once, so all of these are for one worker.
-pytestmark = pytest.mark.xdist_group("trained experiment")
-
 MANIFEST = """
 collection = "lab"
 shifts = ["resttest(buckets=3)"]

@@ -22,9 +22,6 @@ from farfield.recipes._contrast import FromBatch, FromLists, FromRandom, as_list
 from farfield.recipes.base import Job  # noqa: E402
 from farfield.training.scratch import scratch  # noqa: E402
 
-# Models are trained once for all tests, so all of them are for one worker.
-pytestmark = pytest.mark.xdist_group("recipes")
-
 TINY = "scratch(layers=1, dim=32, vocabulary=600)"
 
 # Recipe, and by how much its model must beat the untrained one on queries that were held out.

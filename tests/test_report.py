@@ -31,9 +31,6 @@ from farfield.reports.parts import known_parts
 from farfield.reports.parts.allocation import PART as ALLOCATION
 from farfield.reports.rundir import RunDirectory
 
-# What is slow is made once, so all of these are for one worker.
-pytestmark = pytest.mark.xdist_group("report")
-
 # Text from the data is data, whatever it holds.
 HOSTILE = {
     "script": "</script><script>window.hurt = 1</script>",

@@ -24,9 +24,6 @@ from test_report import FUSION, HOSTILE, SHIFTS, page, run_directory  # noqa: F4
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-# What is slow is made once, so all of these are for one worker.
-pytestmark = pytest.mark.xdist_group("browser")
-
 WIDTHS = (400, 1000, 1600)
 
 
