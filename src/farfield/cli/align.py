@@ -76,15 +76,10 @@ def align(
     """
     import polars as pl
 
-    from farfield import figures
-    from farfield.errors import InputError, did_you_mean
+    from farfield.errors import InputError
     from farfield.questions import align as question
 
-    tables = ("correlations", "differences")
-    if table not in tables:
-        raise InputError(
-            f"--table is {table!r}.{did_you_mean(table, tables)} Expected {' or '.join(tables)}."
-        )
+    show.check_table(table, ("correlations", "differences"))
     given: pl.DataFrame | Path = scores
     long = {"--rows": rows, "--columns": columns, "--value": value}
     if any(long.values()) or where:
@@ -107,16 +102,15 @@ def align(
         resamples=resamples,
         seed=seed,
     )
-    if output is not None:
-        frame = answer.table if table == "correlations" else answer.differences
-        show.write_frame(frame, output)
-    if figure is not None:
-        figures.save(answer.figure(), figure)
-    show.write_report(answer, html)
-    if json:
-        show.print_json(answer.to_dict())
-    else:
-        _print(answer)
+    show.deliver(
+        answer,
+        _print,
+        json=json,
+        table="table" if table == "correlations" else table,
+        output=output,
+        figure=figure,
+        html=html,
+    )
 
 
 def _condition(text: str) -> tuple[str, list[str]]:

@@ -163,14 +163,11 @@ def allocate(
     """
     one_thread_for_algebra()
     on_device(device)
-    from farfield import figures, io, progress
-    from farfield.errors import InputError, did_you_mean
+    from farfield import io, progress
+    from farfield.errors import InputError
     from farfield.questions import allocate as question
 
-    if table not in TABLES:
-        raise InputError(
-            f"--table is {table!r}.{did_you_mean(table, TABLES)} Expected {', '.join(TABLES)}."
-        )
+    show.check_table(table, TABLES)
     asked = {
         "by_budget": (budgets, "--budgets 5,10,20"),
         "by_seeds": (seed_sizes, "--seed-sizes 10,30"),
@@ -210,23 +207,22 @@ def allocate(
         seed=seed,
     )
     _print_notes(answer)
-    if output is not None:
-        show.write_frame(getattr(answer, table), output)
-    if per_query is not None:
-        io.write(answer.per_query, per_query)
     if run is not None:
         io.write(answer.run(use), run)
     if allocation is not None:
         io.write(answer.allocation(use), allocation)
     if runs is not None:
         _write_runs(answer, runs)
-    if figure is not None:
-        figures.save(answer.figure(), figure)
-    show.write_report(answer, html)
-    if json:
-        show.print_json(answer.to_dict())
-    else:
-        print_answer(answer)
+    show.deliver(
+        answer,
+        print_answer,
+        json=json,
+        table=table,
+        output=output,
+        per_query=per_query,
+        figure=figure,
+        html=html,
+    )
 
 
 def _write_runs(answer: Allocated, folder: Path) -> None:

@@ -88,14 +88,11 @@ def complement(
     """
     one_thread_for_algebra()
     keep_freed_memory()
-    from farfield import figures, io, progress
-    from farfield.errors import InputError, did_you_mean
+    from farfield import progress
+    from farfield.errors import InputError
     from farfield.questions import complement as question
 
-    if table not in TABLES:
-        raise InputError(
-            f"--table is {table!r}.{did_you_mean(table, TABLES)} Expected {', '.join(TABLES)}."
-        )
+    show.check_table(table, TABLES)
     if table == "breakdown" and by is None:
         raise InputError("--table breakdown needs --by, like --queries FILE --by length.")
     progress.show(not json)
@@ -114,17 +111,16 @@ def complement(
         resamples=resamples,
         seed=seed,
     )
-    if output is not None:
-        show.write_frame(getattr(answer, table), output)
-    if per_query is not None:
-        io.write(answer.evaluation.per_query, per_query)
-    if figure is not None:
-        figures.save(answer.figure(), figure)
-    show.write_report(answer, html)
-    if json:
-        show.print_json(answer.to_dict())
-    else:
-        _print(answer)
+    show.deliver(
+        answer,
+        _print,
+        json=json,
+        table=table,
+        output=output,
+        per_query=per_query,
+        figure=figure,
+        html=html,
+    )
 
 
 def _numbers(text: str) -> list[float]:

@@ -81,14 +81,10 @@ def coverage(
     TaSC is the mean over queries of (1 - best value of the prior runs) x (value of the run).
     """
     one_thread_for_algebra()
-    from farfield import figures, io, progress
-    from farfield.errors import InputError, did_you_mean
+    from farfield import progress
     from farfield.questions import coverage as question
 
-    if table not in TABLES:
-        raise InputError(
-            f"--table is {table!r}.{did_you_mean(table, TABLES)} Expected {', '.join(TABLES)}."
-        )
+    show.check_table(table, TABLES)
     progress.show(not json)
     names = against or ["others"]
     answer = question.coverage(
@@ -107,17 +103,16 @@ def coverage(
         resamples=resamples,
         seed=seed,
     )
-    if output is not None:
-        show.write_frame(getattr(answer, table), output)
-    if per_query is not None:
-        io.write(answer.evaluation.per_query, per_query)
-    if figure is not None:
-        figures.save(answer.figure(), figure)
-    show.write_report(answer, html)
-    if json:
-        show.print_json(answer.to_dict())
-    else:
-        _print(answer)
+    show.deliver(
+        answer,
+        _print,
+        json=json,
+        table=table,
+        output=output,
+        per_query=per_query,
+        figure=figure,
+        html=html,
+    )
 
 
 def _print(answer: Coverage) -> None:

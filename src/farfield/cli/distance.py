@@ -70,7 +70,7 @@ def distance(
 
     Every value stands beside what it would be if A were drawn from what B was drawn from.
     """
-    from farfield import figures, io, progress
+    from farfield import progress
     from farfield.errors import InputError
     from farfield.questions import distance as question
 
@@ -92,19 +92,15 @@ def distance(
         raise InputError("there is nothing to compare with. Give B, what was trained on.")
     else:
         answer = question.distance(a, b, **options)
-    if output is not None:
-        show.write_frame(answer.table, output)
-    if per_query is not None:
-        io.write(answer.per_query, per_query)
-    if figure is not None:
-        figures.save(answer.figure(), figure)
-    show.write_report(answer, html)
-    if json:
-        show.print_json(answer.to_dict())
-    elif isinstance(answer, question.Distance):
-        _print(answer)
-    else:
-        _print_folds(answer)
+    show.deliver(
+        answer,
+        _print if isinstance(answer, question.Distance) else _print_folds,
+        json=json,
+        output=output,
+        per_query=per_query,
+        figure=figure,
+        html=html,
+    )
 
 
 def _print(answer: Distance) -> None:

@@ -106,14 +106,11 @@ def nearfar(
 
     Every fold's model ranks all test queries; a query is far in the fold that left its group out.
     """
-    from farfield import figures, progress
-    from farfield.errors import InputError, did_you_mean
+    from farfield import progress
+    from farfield.errors import InputError
     from farfield.questions import nearfar as question
 
-    if table not in TABLES:
-        raise InputError(
-            f"--table is {table!r}.{did_you_mean(table, TABLES)} Expected {', '.join(TABLES)}."
-        )
+    show.check_table(table, TABLES)
     if collection is None and (indicator or table in SIMILARITY):
         asked = f"--indicator {indicator[0]}" if indicator else f"--table {table}"
         raise InputError(f"{asked} needs the texts of the queries. Give --collection.")
@@ -132,15 +129,15 @@ def nearfar(
         ties=ties,
         **options,
     )
-    if output is not None:
-        show.write_frame(getattr(answer, table), output)
-    if figure is not None:
-        figures.save(answer.figure(), figure)
-    show.write_report(answer, html)
-    if json:
-        show.print_json(answer.to_dict())
-    else:
-        print_near_far(answer)
+    show.deliver(
+        answer,
+        print_near_far,
+        json=json,
+        table=table,
+        output=output,
+        figure=figure,
+        html=html,
+    )
 
 
 def print_near_far(answer: NearFar) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "check_table",
+    "deliver",
     "interval",
     "note",
     "number",
@@ -97,6 +99,43 @@ def _rich(header: Sequence[str], rows: list[list[str]], title: str, text_columns
     for row in rows:
         shown.add_row(*row)
     Console(highlight=False, markup=False, emoji=False).print(shown)
+
+
+def check_table(table: str, tables: Sequence[str]) -> None:
+    """Refuse a table that a command does not have, before anything is computed."""
+    if table not in tables:
+        from farfield.errors import InputError, did_you_mean
+
+        raise InputError(
+            f"--table is {table!r}.{did_you_mean(table, tables)} Expected {', '.join(tables)}."
+        )
+
+
+def deliver(
+    answer: Any,
+    show: Callable[[Any], None],
+    *,
+    json: bool,
+    table: str = "table",
+    output: Path | None = None,
+    per_query: Path | None = None,
+    figure: Path | None = None,
+    html: Path | None = None,
+) -> None:
+    """Write what was asked for of an answer, then print it."""
+    from farfield import figures, io
+
+    if output is not None:
+        write_frame(getattr(answer, table), output)
+    if per_query is not None:
+        io.write(getattr(answer, "evaluation", answer).per_query, per_query)
+    if figure is not None:
+        figures.save(answer.figure(), figure)
+    write_report(answer, html)
+    if json:
+        print_json(answer.to_dict())
+    else:
+        show(answer)
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
