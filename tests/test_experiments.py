@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,9 +20,10 @@ import farfield as ff
 from farfield import experiments, lab
 from farfield.errors import FileError
 from farfield.experiments import engine
+from farfield.experiments.kinds import KINDS
 from farfield.experiments.steps import plan
 from farfield.experiments.tables import in_short, together
-from farfield.experiments.workers import Task, carry_out
+from farfield.experiments.workers import Processes, ShortOfMemory, Task, carry_out
 
 MANIFEST = """
 collection = "lab"
@@ -120,11 +122,17 @@ class Here:
     def __init__(self) -> None:
         self.tasks: list[Task] = []
 
+    def room(self, running: int) -> bool:
+        return running == 0
+
     def submit(self, task: Task) -> Future[str]:
         self.tasks.append(task)
         done: Future[str] = Future()
         done.set_result(carry_out(task))
         return done
+
+    def fewer(self) -> None:
+        raise AssertionError("nothing here is short of memory")
 
     def __enter__(self):
         return self
@@ -140,6 +148,66 @@ def test_other_workers_give_the_same_tables(finished, home, tmp_path):
     ours, theirs = outcome.tables(), finished.tables()
     assert list(ours) == list(theirs)
     assert all(ours[name].equals(theirs[name]) for name in ours)
+
+
+class Narrow(Processes):
+    """Processes with memory for so many steps at a time: what is one too many says so."""
+
+    def __init__(self, memory: int) -> None:
+        super().__init__(3)
+        self.memory, self.shortages = memory, 0
+        self.running: set[Future[str]] = set()
+
+    def submit(self, task: Task) -> Future[str]:
+        self.running = {job for job in self.running if not job.done()}
+        if len(self.running) < self.memory:
+            job = super().submit(task)
+            self.running.add(job)
+        else:
+            self.shortages += 1
+            job = Future()
+            job.set_exception(ShortOfMemory("OutOfMemoryError: CUDA out of memory"))
+        return job
+
+
+def test_a_step_short_of_memory_is_done_with_fewer_beside_it(finished, home, tmp_path):
+    narrow, told = Narrow(memory=1), []
+    experiment = experiments.read(home / "experiment.toml")
+    outcome = engine.run(experiment, tmp_path / "run", jobs=3, workers=narrow, tell=told.append)
+    assert not outcome.failed
+    assert sum("too little memory" in line for line in told) == narrow.shortages > 0
+    assert not narrow.room(1)  # one at a time from then on
+    assert outcome.tables()["table"].equals(finished.tables()["table"])
+
+
+def test_a_step_that_is_short_of_memory_alone_has_failed(home, tmp_path):
+    experiment = experiments.read(home / "experiment.toml")
+    outcome = engine.run(experiment, tmp_path / "run", jobs=3, workers=Narrow(memory=0))
+    assert outcome.failed == {"read the collection": "OutOfMemoryError: CUDA out of memory"}
+
+
+@pytest.mark.parametrize(
+    ("error", "short"),
+    [
+        (MemoryError("no room"), True),
+        (RuntimeError("CUDA error: out of memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"), True),
+        (RuntimeError("shapes do not match"), False),
+    ],
+)
+def test_want_of_memory_is_told_from_other_failures(error, short, tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setitem(KINDS, "fuse", fail)
+    task = Task(str(tmp_path), "fuse", "fuse-0", {}, {})
+    message = f"{type(error).__name__}: {error}"
+    if short:
+        with pytest.raises(ShortOfMemory, match=re.escape(message)):
+            carry_out(task)
+    else:
+        assert carry_out(task) == message
+    assert not (tmp_path / "steps" / "fuse-0" / "done.json").exists()
 
 
 def test_the_directory_says_what_was_done(finished, home):
@@ -293,6 +361,36 @@ def test_killed_at_any_moment_it_continues(home, tmp_path, finished):
     engine.run(experiments.read(home / "experiment.toml"), place)
     one, other = (pl.read_parquet(p / "tables" / "table.parquet") for p in (place, home / "run"))
     assert one.equals(other)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see children")
+def test_when_only_the_first_process_is_killed_the_others_end(home, tmp_path):
+    process = subprocess.Popen(
+        [*command(home, tmp_path / "run"), "-j", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    threads = Path(f"/proc/{process.pid}/task")
+    workers: list[str] = []
+    deadline = time.monotonic() + 60
+    while not any(is_worker(pid) for pid in workers):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+        workers = [pid for t in threads.glob("*/children") for pid in t.read_text().split()]
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while any(is_worker(pid) for pid in workers):
+        assert time.monotonic() < deadline, "workers outlive the process that began them"
+        time.sleep(0.05)
+
+
+def is_worker(pid: str) -> bool:
+    try:
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def test_the_command_shows_the_plan_and_the_result(home, tmp_path, farfield):

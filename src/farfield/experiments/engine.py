@@ -25,7 +25,7 @@ from farfield.experiments.manifest import Experiment
 from farfield.experiments.record import write_steps
 from farfield.experiments.steps import FORMAT, Step, plan
 from farfield.experiments.tables import collect
-from farfield.experiments.workers import LIBRARIES, Processes, Task, Workers
+from farfield.experiments.workers import LIBRARIES, Processes, ShortOfMemory, Task, Workers
 from farfield.fingerprint import versions_of
 from farfield.io import read_collection
 from farfield.io.files import PathLike, replacing, write_json
@@ -103,10 +103,10 @@ def run(
 ) -> Outcome:
     """Carry out all steps that are not done; ``only`` those whose label fits a pattern.
 
-    ``jobs`` steps are worked on at the same time, by ``workers``: processes of this machine, unless
-    others are given. When a step fails the others in progress are finished and no more begun,
-    unless ``keep_going``: then everything that does not need it is. ``tell`` is called with a line
-    for each event.
+    At most ``jobs`` steps are worked on at the same time, as many as there is memory for, by
+    ``workers``: processes of this machine, unless others are given. When a step fails the others in
+    progress are finished and no more begun, unless ``keep_going``: then everything that does not
+    need it is. ``tell`` is called with a line for each event.
     """
     if jobs < 1:
         raise InputError(f"jobs is {jobs}, expected 1, 2, 3 …")
@@ -116,12 +116,13 @@ def run(
     begin = time.perf_counter()
     handled: set[str] = set()
     with workers or Processes(jobs) as crew:
+        work = _Work(experiment, place, crew, jobs, outcome, keep_going, tell)
         while True:
             steps = _chosen(_steps(experiment, place), only)
             fresh = [step for step in steps if step.key not in handled]
             if not fresh or (outcome.failed and not keep_going):
                 break
-            _carry_out(fresh, experiment, place, crew, jobs, outcome, keep_going, tell)
+            work.carry_out(fresh)
             handled |= {step.key for step in fresh}
     if not outcome.failed and only is None:
         steps = _steps(experiment, place)
@@ -217,57 +218,91 @@ def _record(place: Path, step: Step) -> dict[str, Any] | None:
 # -- doing it -----------------------------------------------------------------------------------
 
 
-def _carry_out(
-    steps: Sequence[Step],
-    experiment: Experiment,
-    place: Path,
-    workers: Workers,
-    jobs: int,
-    outcome: Outcome,
-    keep_going: bool,
-    tell: Callable[[str], None],
-) -> None:
-    waiting = list(steps)
-    running: dict[Future[str], Step] = {}
-    bad: set[str] = set()
-    while waiting or running:
-        for step in list(waiting):
-            if any(need.key in bad for need in step.needs.values()):
-                bad.add(step.key)
-                outcome.skipped.append(step.label)
-                waiting.remove(step)
-            elif _record(place, step) is not None:
-                outcome.reused.append(step.label)
-                waiting.remove(step)
-            elif len(running) < jobs and all(
-                _record(place, need) is not None for need in step.needs.values()
-            ):
-                tell(f"{step.label} …")
-                spec = step.spec | ({"device": experiment.device} if step.kind == "train" else {})
-                needs = {name: need.folder for name, need in step.needs.items()}
-                task = Task(str(place), step.kind, step.folder, spec, needs, jobs)
-                running[workers.submit(task)] = step
-                waiting.remove(step)
-        if not running:
-            break
-        finished, _ = wait(running, return_when=FIRST_COMPLETED)
-        for job in finished:
-            step = running.pop(job)
-            try:
-                problem = job.result()
-            except BrokenExecutor:
-                problem = "its process was killed, perhaps for want of memory"
-            if problem:
-                bad.add(step.key)
-                outcome.failed[step.label] = problem
-                tell(f"{step.label}: failed")
-                if not keep_going or "process was killed" in problem:
-                    outcome.skipped += [other.label for other in waiting]
-                    waiting.clear()
+@dataclass
+class _Work:
+    """Steps that wait, that are in progress, and that cannot be done any more."""
+
+    experiment: Experiment
+    place: Path
+    workers: Workers
+    jobs: int
+    outcome: Outcome
+    keep_going: bool
+    tell: Callable[[str], None]
+    waiting: list[Step] = field(default_factory=list)
+    running: dict[Future[str], Step] = field(default_factory=dict)
+    bad: set[str] = field(default_factory=set)  # failed, or in need of what failed
+    crowded: set[str] = field(default_factory=set)  # not alone while they ran
+
+    def carry_out(self, steps: Sequence[Step]) -> None:
+        self.waiting = list(steps)
+        while self.waiting or self.running:
+            for step in list(self.waiting):
+                self._consider(step)
+            if not self.running:
+                break
+            finished, _ = wait(self.running, return_when=FIRST_COMPLETED)
+            for job in finished:
+                self._finish(job)
+
+    def _consider(self, step: Step) -> None:
+        """Begin a step if it can be, or strike it off."""
+        if any(need.key in self.bad for need in step.needs.values()):
+            self.bad.add(step.key)
+            self.outcome.skipped.append(step.label)
+        elif self._is_done(step):
+            self.outcome.reused.append(step.label)
+        elif all(map(self._is_done, step.needs.values())) and self.workers.room(len(self.running)):
+            self._begin(step)
+        else:
+            return
+        self.waiting.remove(step)
+
+    def _begin(self, step: Step) -> None:
+        self.tell(f"{step.label} …")
+        if self.running:
+            self.crowded |= {step.key, *(other.key for other in self.running.values())}
+        spec = step.spec | ({"device": self.experiment.device} if step.kind == "train" else {})
+        needs = {name: need.folder for name, need in step.needs.items()}
+        task = Task(str(self.place), step.kind, step.folder, spec, needs, self.jobs)
+        self.running[self.workers.submit(task)] = step
+
+    def _finish(self, job: Future[str]) -> None:
+        step = self.running.pop(job)
+        try:
+            problem = job.result()
+        except BrokenExecutor:
+            self._fail(step, "its process was killed, perhaps for want of memory", alone=False)
+        except ShortOfMemory as short:
+            if step.key in self.crowded:
+                self._again(step)
             else:
-                outcome.done.append(step.label)
-                record = _record(place, step) or {"seconds": 0.0}
-                tell(f"{step.label}: {record['seconds']:.1f} s")
+                self._fail(step, str(short))
+        else:
+            if problem:
+                self._fail(step, problem)
+            else:
+                self.outcome.done.append(step.label)
+                record = _record(self.place, step) or {"seconds": 0.0}
+                self.tell(f"{step.label}: {record['seconds']:.1f} s")
+
+    def _again(self, step: Step) -> None:
+        self.tell(f"{step.label}: too little memory, again with fewer steps at a time")
+        self.workers.fewer()
+        self.crowded.discard(step.key)
+        self.waiting.insert(0, step)
+
+    def _fail(self, step: Step, problem: str, alone: bool = True) -> None:
+        """Note that a step failed; if it is not ``alone`` in this, no other can be done either."""
+        self.bad.add(step.key)
+        self.outcome.failed[step.label] = problem
+        self.tell(f"{step.label}: failed")
+        if not (self.keep_going and alone):
+            self.outcome.skipped += [other.label for other in self.waiting]
+            self.waiting.clear()
+
+    def _is_done(self, step: Step) -> bool:
+        return _record(self.place, step) is not None
 
 
 # -- the directory ------------------------------------------------------------------------------

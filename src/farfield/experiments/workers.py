@@ -25,10 +25,17 @@ from farfield.fingerprint import versions_of
 from farfield.io.files import write_json
 from farfield.training.memory import keep_freed_memory
 
-__all__ = ["LIBRARIES", "Processes", "Task", "Workers", "carry_out"]
+__all__ = ["LIBRARIES", "Processes", "ShortOfMemory", "Task", "Workers", "carry_out"]
 
 #: Whose versions are noted.
 LIBRARIES = ("farfield", "numpy", "polars", "scikit-learn", "torch", "sentence-transformers")
+
+# No step begins beside others when less of the machine's memory is free.
+_SPARE = 0.15
+
+
+class ShortOfMemory(Exception):
+    """A step found too little memory, of the machine or of its GPU."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,17 @@ class Task:
 class Workers(Protocol):
     """Carry out tasks, with :func:`carry_out`, in other processes or on other machines."""
 
+    def room(self, running: int) -> bool:
+        """Whether one more task may begin beside those that are ``running``."""
+
     def submit(self, task: Task) -> Future[str]:
-        """Begin a task, now or when there is room; the result is that of :func:`carry_out`.
+        """Begin a task; the result is that of :func:`carry_out`.
 
         A worker that is gone before it could say anything raises BrokenExecutor there.
         """
+
+    def fewer(self) -> None:
+        """Have room for fewer tasks from now on: one found too little memory."""
 
     def __enter__(self) -> Self:
         """Be ready."""
@@ -72,10 +85,19 @@ class Processes:
 
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin)
+        self._most = number
+
+    def room(self, running: int) -> bool:
+        """Whether there are fewer than wanted, and memory for one more; one there always may be."""
+        return running == 0 or (running < self._most and _free_memory() > _SPARE)
 
     def submit(self, task: Task) -> Future[str]:
         """Give the task to the next process that is free."""
         return self._pool.submit(carry_out, task)
+
+    def fewer(self) -> None:
+        """Run two thirds as many at a time."""
+        self._most = max(1, self._most * 2 // 3)
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +136,10 @@ def _end_with_the_parent() -> None:
 
 
 def carry_out(task: Task) -> str:
-    """Carry out a step in this process; return what went wrong, or nothing."""
+    """Carry out a step in this process; return what went wrong, or nothing.
+
+    Too little memory is raised as ShortOfMemory: with fewer steps at a time it may go well.
+    """
     from farfield.experiments.kinds import KINDS
 
     steps = Path(task.directory) / "steps"
@@ -134,7 +159,10 @@ def carry_out(task: Task) -> str:
             return str(error)
         except Exception as error:  # whatever it is, it belongs to this step
             traceback.print_exc()
-            return f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}"
+            if _is_want_of_memory(error):
+                raise ShortOfMemory(problem) from None
+            return problem
         finally:
             _give_back_gpu()
         record = {
@@ -187,6 +215,23 @@ def _share_cores(tasks: int) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # torch reads it when it is loaded
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(threads)
+
+
+def _is_want_of_memory(error: Exception) -> bool:
+    # torch says it with a class of its own, or with one for everything, depending on who noticed.
+    return isinstance(error, MemoryError) or any(
+        words in str(error) for words in ("out of memory", "ALLOC_FAILED")
+    )
+
+
+def _free_memory() -> float:
+    """The part of the machine's memory that is free; all of it where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        sizes = {name: int(rest.split()[0]) for name, _, rest in (x.partition(":") for x in lines)}
+        return sizes["MemAvailable"] / sizes["MemTotal"]
+    except (OSError, ValueError, KeyError, IndexError):
+        return 1.0
 
 
 def _give_back_gpu() -> None:
