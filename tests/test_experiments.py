@@ -131,7 +131,7 @@ class Here:
         done.set_result(carry_out(task))
         return done
 
-    def fewer(self) -> None:
+    def fewer(self, than: int) -> None:
         raise AssertionError("nothing here is short of memory")
 
     def __enter__(self):
@@ -178,6 +178,17 @@ def test_a_step_short_of_memory_is_done_with_fewer_beside_it(finished, home, tmp
     assert sum("too little memory" in line for line in told) == narrow.shortages > 0
     assert not narrow.room(1)  # one at a time from then on
     assert outcome.tables()["table"].equals(finished.tables()["table"])
+
+
+def test_several_short_of_memory_at_once_count_as_one():
+    with Processes(6) as processes:
+        for _ in range(3):
+            processes.fewer(than=6)
+        assert processes.room(3)
+        assert not processes.room(4)
+        processes.fewer(than=1)
+        assert processes.room(0)
+        assert not processes.room(1)
 
 
 def test_a_step_that_is_short_of_memory_alone_has_failed(home, tmp_path):
@@ -249,10 +260,48 @@ def test_keys_name_all_that_decides_a_result(home):
     experiment = experiments.read(home / "experiment.toml")
 
     def keys(source: str) -> set[str]:
-        return {step.key for step in plan(experiment, source, lambda _: ["0", "1"], {})}
+        return {step.key for step in plan(experiment, source, lambda _: ["0", "1"], lambda _: [])}
 
     assert keys("a") == keys("a")
     assert not keys("a") & keys("b")  # everything comes from the collection
+
+
+def test_it_does_not_matter_where_the_collection_lies(finished, home, tmp_path):
+    shutil.copytree(home / "lab", tmp_path / "lab")
+    shutil.copytree(home / "run", tmp_path / "run")
+    shutil.copy(home / "experiment.toml", tmp_path)
+    outcome = engine.run(experiments.read(tmp_path / "experiment.toml"), tmp_path / "run")
+    assert not outcome.done
+
+
+def test_it_does_not_matter_where_models_lie_but_what_they_are(home, tmp_path):
+    def keys(folder: str, content: str) -> dict[str, str]:
+        model = tmp_path / folder
+        model.mkdir(exist_ok=True)
+        (model / "config.json").write_text(content)
+        trained = f'flat = {{ recipe = "contrastive()", base = "{model}" }}'
+        text = MANIFEST.replace('flat = "bm25(b=0.0)"', trained)
+        text = text.replace('plain = "bm25()"', f"plain = \"dense(model='{model}')\"")
+        (home / "models.toml").write_text(text)
+        experiment = experiments.read(home / "models.toml")
+        steps = plan(experiment, "a", lambda _: ["0"], engine._models)
+        return {step.label: step.key for step in steps}
+
+    one, moved, other = keys("one", "{}"), keys("two", "{}"), keys("one", '{"a": 1}')
+    assert one["train flat, fold 0"] == moved["train flat, fold 0"]
+    for label in ("train flat, fold 0", "index plain"):
+        assert one[label] != other[label]
+
+
+def test_the_base_is_part_of_what_decides_a_model(home):
+    def keys(base: str) -> set[str]:
+        trained = f'flat = {{ recipe = "contrastive()", base = "{base}" }}'
+        (home / "bases.toml").write_text(MANIFEST.replace('flat = "bm25(b=0.0)"', trained))
+        experiment = experiments.read(home / "bases.toml")
+        steps = plan(experiment, "a", lambda _: ["0"], engine._models)
+        return {step.key for step in steps if step.kind == "train"}
+
+    assert not keys("scratch(layers=1)") & keys("scratch(layers=2)")
 
 
 def test_indicators_and_pictures_change_no_key_of_what_is_trained_and_searched(home):
@@ -262,7 +311,7 @@ def test_indicators_and_pictures_change_no_key_of_what_is_trained_and_searched(h
     def keys(extra: str) -> dict[str, set[str]]:
         (home / "keys.toml").write_text(text.replace("depth = 50", f"depth = 50\n{extra}"))
         steps = plan(
-            experiments.read(home / "keys.toml"), "a", lambda _: ["0", "1"], {"scratch()": "x"}
+            experiments.read(home / "keys.toml"), "a", lambda _: ["0", "1"], lambda _: ["x"]
         )
         found: dict[str, set[str]] = {}
         for step in steps:
@@ -283,7 +332,7 @@ def test_a_number_of_training_queries_changes_the_keys_of_its_own_steps_alone(ho
     def planned(most: str):
         (home / "most.toml").write_text(text.replace('()" }\nfew', f'()"{most} }}\nfew'))
         experiment = experiments.read(home / "most.toml")
-        return experiment, plan(experiment, "a", lambda _: ["0", "1"], {"scratch()": "x"})
+        return experiment, plan(experiment, "a", lambda _: ["0", "1"], lambda _: ["x"])
 
     (plain, before), (limited, after) = planned(""), planned(", most = 50")
     assert not any("most" in step.spec for step in before)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +144,7 @@ def _steps(experiment: Experiment, place: Path) -> list[Step]:
         found: list[str] = json.loads((place / "steps" / step.folder / "folds.json").read_text())
         return found
 
-    bases = {str(s.base): _base_content(str(s.base)) for s in experiment.systems if s.trained}
-    steps = plan(experiment, _source(experiment.collection, place), folds, bases)
+    steps = plan(experiment, _source(experiment.collection, place), folds, _models)
     unique: dict[str, Step] = {}
     for step in steps:
         unique.setdefault(step.key, step)
@@ -176,13 +177,27 @@ def _stamp(collection: str) -> list[list[Any]] | None:
     ]
 
 
-def _base_content(base: str) -> str:
-    """What decides a base model: its files if it is a folder, else its spec or name."""
-    if "(" in base:
-        return base
+def _models(text: str) -> list[str]:
+    """What decides the models in a text: the files of folders in quotes, or the text itself.
+
+    The text is a spec, with or without models in it, or the folder or name of a base model.
+    """
+    if "(" in text:
+        named = [path for pair in re.findall(r"'([^']+)'|\"([^\"]+)\"", text) for path in pair]
+        return [_digest(name, _changed(name)) for name in named if name and Path(name).is_dir()]
+    return [_digest(text, _changed(text))]
+
+
+@lru_cache
+def _digest(model: str, changed: int) -> str:
     from farfield.training.scratch import digest_of
 
-    return str(digest_of(base))
+    return digest_of(model)
+
+
+def _changed(model: str) -> int:
+    """When a file of a model was last changed: hashing hundreds of megabytes takes a while."""
+    return max((path.stat().st_mtime_ns for path in Path(model).rglob("*")), default=0)
 
 
 def _chosen(steps: list[Step], only: str | None) -> list[Step]:
@@ -232,7 +247,9 @@ class _Work:
     waiting: list[Step] = field(default_factory=list)
     running: dict[Future[str], Step] = field(default_factory=dict)
     bad: set[str] = field(default_factory=set)  # failed, or in need of what failed
-    crowded: set[str] = field(default_factory=set)  # not alone while they ran
+    beside: dict[str, int] = field(
+        default_factory=dict
+    )  # the most that ran at once, itself counted
 
     def carry_out(self, steps: Sequence[Step]) -> None:
         self.waiting = list(steps)
@@ -260,12 +277,13 @@ class _Work:
 
     def _begin(self, step: Step) -> None:
         self.tell(f"{step.label} …")
-        if self.running:
-            self.crowded |= {step.key, *(other.key for other in self.running.values())}
-        spec = step.spec | ({"device": self.experiment.device} if step.kind == "train" else {})
+        device = {"device": self.experiment.device} if step.kind == "train" else {}
+        spec = step.spec | step.where | device
         needs = {name: need.folder for name, need in step.needs.items()}
         task = Task(str(self.place), step.kind, step.folder, spec, needs, self.jobs)
         self.running[self.workers.submit(task)] = step
+        for one in self.running.values():
+            self.beside[one.key] = max(self.beside.get(one.key, 0), len(self.running))
 
     def _finish(self, job: Future[str]) -> None:
         step = self.running.pop(job)
@@ -274,7 +292,7 @@ class _Work:
         except BrokenExecutor:
             self._fail(step, "its process was killed, perhaps for want of memory", alone=False)
         except ShortOfMemory as short:
-            if step.key in self.crowded:
+            if self.beside[step.key] > 1:
                 self._again(step)
             else:
                 self._fail(step, str(short))
@@ -288,8 +306,7 @@ class _Work:
 
     def _again(self, step: Step) -> None:
         self.tell(f"{step.label}: too little memory, again with fewer steps at a time")
-        self.workers.fewer()
-        self.crowded.discard(step.key)
+        self.workers.fewer(than=self.beside.pop(step.key))
         self.waiting.insert(0, step)
 
     def _fail(self, step: Step, problem: str, alone: bool = True) -> None:

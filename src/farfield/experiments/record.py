@@ -39,7 +39,7 @@ def write_steps(directory: Path, steps: Iterable[Step]) -> None:
             "kind": step.kind,
             "label": step.label,
             "folder": step.folder,
-            "spec": step.spec,
+            "spec": step.spec | step.where,
             "needs": {name: need.folder for name, need in step.needs.items()},
         }
         for step in steps

@@ -24,12 +24,16 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One piece of work; ``needs`` names the steps whose folders it reads."""
+    """One piece of work; ``needs`` names the steps whose folders it reads.
+
+    ``where`` says where other inputs lie. Their content is in the spec, so it decides nothing.
+    """
 
     kind: str
     label: str
     spec: dict[str, Any]
     needs: dict[str, Step] = field(default_factory=dict)
+    where: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def key(self) -> str:
@@ -53,45 +57,44 @@ def plan(
     experiment: Experiment,
     source: str,
     folds: Callable[[Step], list[str]],
-    bases: dict[str, str],
+    models: Callable[[str], list[str]],
 ) -> list[Step]:
     """Return the steps of an experiment, each after all that it needs.
 
-    ``source`` is the fingerprint of the collection, ``bases`` has one for each base model.
-    ``folds(step)`` gives the folds of a shift that is done; where it is not, an empty list, and the
-    steps that depend on its folds are planned once they are known.
+    ``source`` is the fingerprint of the collection, ``models(text)`` has those of all models that a
+    base or a spec names. ``folds(step)`` gives the folds of a shift that is done; where it is not,
+    an empty list, and the steps that depend on its folds are planned once they are known.
     """
-    collection = Step(
-        "collection", "read the collection", {"source": experiment.collection, "content": source}
-    )
+    place = {"source": experiment.collection}
+    collection = Step("collection", "read the collection", {"content": source}, where=place)
     steps = [collection]
     indexes: dict[str, Step] = {}
     for text in experiment.shifts:
-        spec = {"shift": text, "split": experiment.split, "seed": 0}
+        spec = {"shift": text, "split": experiment.split, "seed": 0, **_used(models, text)}
         shift = Step("shift", f"shift {text}", spec, {"collection": collection})
         steps.append(shift)
-        distance = _distance(experiment, shift, collection)
+        distance = _distance(experiment, shift, collection, models)
         steps += [distance] if distance else []
         names = folds(shift)
         runs: dict[tuple[str, str | None, int], Step] = {}
         for system in experiment.systems:
             if not system.trained:
                 if system.name not in indexes:
-                    indexes[system.name] = _index(system, collection)
+                    indexes[system.name] = _index(system, collection, models)
                     steps.append(indexes[system.name])
                 run = _search(experiment, system.name, indexes[system.name], shift, collection)
                 runs[system.name, None, 0] = run
                 steps.append(run)
                 continue
-            models = {}
+            trained = {}
             for fold in names:
                 for seed in experiment.seeds:
-                    made = _trained(experiment, system, fold, seed, shift, collection, bases)
+                    made = _trained(experiment, system, fold, seed, shift, collection, models)
                     steps += made
                     runs[system.name, fold, seed] = made[-1]
-                    models[fold, seed] = made[0]
+                    trained[fold, seed] = made[0]
             if names and experiment.pictures and system.pictured:
-                chosen = {fold: models[fold, experiment.seeds[0]] for fold in names}
+                chosen = {fold: trained[fold, experiment.seeds[0]] for fold in names}
                 steps.append(_picture(system, chosen, shift, collection))
         steps += _fused(experiment, names, runs, shift)
         if names:
@@ -99,17 +102,29 @@ def plan(
     return steps
 
 
-def _distance(experiment: Experiment, shift: Step, collection: Step) -> Step | None:
+def _used(models: Callable[[str], list[str]], *texts: str | None) -> dict[str, list[str]]:
+    """What the models are that specs name, if there are any: the key must tell them apart."""
+    found = [one for text in texts if text for one in models(text)]
+    return {"models": found} if found else {}
+
+
+def _distance(
+    experiment: Experiment, shift: Step, collection: Step, models: Callable[[str], list[str]]
+) -> Step | None:
     """How far the near and far queries of every fold are from what is trained on."""
     if not experiment.indicators:
         return None
-    spec = {"indicators": list(experiment.indicators), "encoder": experiment.encoder}
+    spec = {
+        "indicators": list(experiment.indicators),
+        "encoder": experiment.encoder,
+        **_used(models, experiment.encoder),
+    }
     needs = {"shift": shift, "collection": collection}
     return Step("distance", f"distances, {shift.spec['shift']}", spec, needs)
 
 
-def _index(system: System, collection: Step) -> Step:
-    spec = {"retriever": system.retriever}
+def _index(system: System, collection: Step, models: Callable[[str], list[str]]) -> Step:
+    spec = {"retriever": system.retriever, **_used(models, system.retriever)}
     return Step("index", f"index {system.name}", spec, {"collection": collection})
 
 
@@ -125,21 +140,22 @@ def _trained(
     seed: int,
     shift: Step,
     collection: Step,
-    bases: dict[str, str],
+    models: Callable[[str], list[str]],
 ) -> list[Step]:
     """Train on a fold, index with the model, search."""
     where = f"{system.name}, fold {fold}" + (f", seed {seed}" if len(experiment.seeds) > 1 else "")
     spec = {
         "recipe": system.recipe,
-        "base": system.base,
-        "content": bases[str(system.base)],
+        **_used(models, system.recipe),
+        "content": models(str(system.base)) or [str(system.base)],
         "fold": fold,
         "seed": seed,
         "validation": experiment.validation,
     }
     if system.most is not None:  # else the key stays what it was without this entry
         spec["most"] = system.most
-    train = Step("train", f"train {where}", spec, {"shift": shift, "collection": collection})
+    needs = {"shift": shift, "collection": collection}
+    train = Step("train", f"train {where}", spec, needs, where={"base": system.base})
     needs = {"model": train, "collection": collection}
     index = Step("index", f"index {where}", {"recipe": system.recipe}, needs)
     found = {"index": index, "model": train, "shift": shift, "collection": collection}

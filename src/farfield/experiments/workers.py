@@ -62,8 +62,8 @@ class Workers(Protocol):
         A worker that is gone before it could say anything raises BrokenExecutor there.
         """
 
-    def fewer(self) -> None:
-        """Have room for fewer tasks from now on: one found too little memory."""
+    def fewer(self, than: int) -> None:
+        """Have room for fewer tasks from now on: one of so many found too little memory."""
 
     def __enter__(self) -> Self:
         """Be ready."""
@@ -95,9 +95,9 @@ class Processes:
         """Give the task to the next process that is free."""
         return self._pool.submit(carry_out, task)
 
-    def fewer(self) -> None:
-        """Run two thirds as many at a time."""
-        self._most = max(1, self._most * 2 // 3)
+    def fewer(self, than: int) -> None:
+        """Run at most two thirds as many at a time; several short at once count as one."""
+        self._most = min(self._most, max(1, than * 2 // 3))
 
     def __enter__(self) -> Self:
         return self
