@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import warm
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a core; more threads would only wait
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -19,6 +22,36 @@ settings.register_profile(
     "farfield", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("farfield")
+
+SLOW = {
+    "test_docs.py",
+    "test_experiments_trained.py",
+    "test_recipes.py",
+    "test_report.py",
+    "test_report_browser.py",
+    "test_training.py",
+}
+SERVER = pytest.StashKey[warm.Server]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start one server of commands for all workers; without workers, commands start afresh."""
+    if getattr(config.option, "numprocesses", None) and sys.platform == "linux":
+        config.stash[SERVER] = server = warm.Server()
+        os.environ["FARFIELD_TEST_SERVER"] = server.folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if SERVER in config.stash:
+        config.stash[SERVER].close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what is slow, so that no worker ends with it alone.
+
+    A worker is given hundreds of tests at first, so that what a module shares is made but once.
+    """
+    items.sort(key=lambda item: item.path.name not in SLOW)
 
 
 @pytest.fixture(scope="session")
@@ -33,8 +66,8 @@ def real_data() -> Path:
 class Result:
     """What a command printed, and how it ended."""
 
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
 
     @property
     def json(self) -> Any:
@@ -44,14 +77,45 @@ class Result:
 @pytest.fixture(scope="session")
 def farfield():
     """Run the command line in a process of its own, as a user does."""
+    server = os.environ.get("FARFIELD_TEST_SERVER")
 
     def run(*arguments: object, cwd: Path | None = None) -> Result:
-        command = [sys.executable, "-m", "farfield", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
-        assert "Traceback" not in done.stderr, done.stderr
-        return Result(done)
+        given, folder = [str(argument) for argument in arguments], str(cwd or Path.cwd())
+        with (
+            tempfile.TemporaryFile("w+") as out,
+            tempfile.TemporaryFile("w+") as err,
+            open(os.devnull) as nothing,
+        ):
+            streams = [file.fileno() for file in (nothing, out, err)]
+            if server is not None:
+                status = warm.call(server, given, folder, streams, 120)
+            else:
+                command = [sys.executable, "-m", "farfield", *given]
+                options = dict(zip(("stdin", "stdout", "stderr"), streams, strict=True))
+                status = subprocess.run(command, cwd=folder, timeout=120, **options).returncode
+            out.seek(0)
+            err.seek(0)
+            result = Result(status, out.read(), err.read())
+        assert "Traceback" not in result.err, result.err
+        return result
 
     return run
+
+
+@pytest.fixture(scope="session")
+def run_directory(tmp_path_factory) -> Path:
+    """What an experiment leaves, with hostile texts in it."""
+    from test_report import make_directory
+
+    return make_directory(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="session")
+def page(run_directory):
+    """The report of that experiment."""
+    from farfield import reports
+
+    return reports.page_of(run_directory)
 
 
 @pytest.fixture

@@ -345,7 +345,7 @@ def check_run(path: Path, data: bytes, qrels: dict[str, dict[str, int]], table: 
     agree(path, outcome(path, table, path), lambda: values_of(qrels, parse_run(data)))
 
 
-@pytest.mark.parametrize("seeds", shares(8000, 20), ids=case_name)
+@pytest.mark.parametrize("seeds", shares(4000, 10), ids=case_name)
 def test_damaged_runs(seeds: range, sources: list[bytes], tmp_path: Path) -> None:
     judged = [judgements_for(data, random.Random(2)) for data in sources]
     tables = [farfield.Qrels(qrels) for qrels in judged]

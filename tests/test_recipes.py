@@ -171,7 +171,7 @@ def test_finished_work_is_returned_and_other_work_refused(trained, collection):
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(collection, tmp_path):
-    recipe = recipes.parse("multivector(epochs=0.5)")
+    recipe = recipes.parse("multivector(epochs=0.2)")
     digests = [
         recipe.run(TINY, collection, out=tmp_path / str(at), seed=seed, device="cpu").record[
             "model"

@@ -164,16 +164,6 @@ def make_directory(
     return run
 
 
-@pytest.fixture(scope="session")
-def run_directory(tmp_path_factory) -> Path:
-    return make_directory(tmp_path_factory.mktemp("report"))
-
-
-@pytest.fixture(scope="session")
-def page(run_directory) -> reports.Page:
-    return reports.page_of(run_directory)
-
-
 # -- data in the page ---------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ import farfield as ff
 from farfield import reports
 from farfield.questions.coverage import Coverage
 from farfield.questions.evaluate import Evaluation
-from test_report import FUSION, HOSTILE, SHIFTS, page, run_directory  # noqa: F401  # fixtures
+from test_report import FUSION, HOSTILE, SHIFTS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -42,7 +42,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def file(page, tmp_path_factory) -> Path:  # noqa: F811
+def file(page, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
     reports.save(page, path)
     return path
@@ -215,7 +215,7 @@ def test_tables_filter_by_words_and_by_choice(seen):
     assert block.locator("tbody").inner_text() == "Nothing fits."
 
 
-def test_what_is_shown_is_what_was_found_and_downloads_as_csv(seen, run_directory):  # noqa: F811
+def test_what_is_shown_is_what_was_found_and_downloads_as_csv(seen, run_directory):
     block = seen.table("Near, far and delta", "near-far")
     block.locator("select").nth(1).select_option(label="all")
     block.locator("select").nth(2).select_option(label="all")

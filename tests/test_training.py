@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -329,46 +326,57 @@ def test_scratch_is_the_same_in_every_process(tmp_path):
 
 # -- kill -9 ------------------------------------------------------------------------------------
 
-PROGRAM = """
-import functools, sys
-import torch
+# Libraries are loaded once; whoever works is a process of its own.
+KILLED = """
+import functools, os, random, signal, sys, time, traceback
+from pathlib import Path
+import sentence_transformers, torch, transformers.models.bert.modeling_bert
 torch.set_num_threads(1)
 from farfield import lab, recipes
 from farfield.recipes import base
 from farfield.training.loop import Plan
 base.Plan = functools.partial(Plan, save_every=0.0)
-collection = lab.make(passages=100, train=200, test=20).collection
-recipe = recipes.parse("contrastive(epochs=6, batch=16)")
-recipe.run("scratch(layers=1, dim=32, vocabulary=500, dropout=0.1)", collection, out=sys.argv[1])
+
+def start(folder):
+    if child := os.fork():
+        return child
+    try:
+        collection = lab.make(passages=100, train=200, test=20).collection
+        recipe = recipes.parse("contrastive(epochs=6, batch=16)")
+        recipe.run("scratch(layers=1, dim=32, vocabulary=500, dropout=0.1)", collection, out=folder)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(1)
+
+def status(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+os.chdir(sys.argv[1])
+whole, checkpoint, clock, kills = start("whole"), Path("killed/checkpoint.pt"), random.Random(0), 0
+for _ in range(3):
+    seen = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+    child = start("killed")
+    while not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        if checkpoint.exists() and checkpoint.stat().st_mtime_ns != seen:
+            time.sleep(clock.uniform(0, 0.3))
+            os.kill(child, signal.SIGKILL)
+            break
+        time.sleep(0.005)
+    kills += status(child) == -signal.SIGKILL
+assert kills >= 1
+assert status(start("killed")) == status(whole) == 0
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_random_moments_and_continued_the_weights_are_the_same(tmp_path):
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-
-    def start(folder: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path / folder)]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-
-    whole = start("whole")
-    rng = np.random.default_rng(0)
-    checkpoint = tmp_path / "killed" / "checkpoint.pt"
-    kills = 0
-    for _ in range(3):
-        seen = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
-        process = start("killed")
-        while process.poll() is None:
-            if checkpoint.exists() and checkpoint.stat().st_mtime_ns != seen:
-                time.sleep(float(rng.random()) * 0.3)
-                break
-            time.sleep(0.005)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        process.wait()
-    assert start("killed").wait() == 0
-    assert whole.wait() == 0
-    files = [Path(folder, "model", "model.safetensors") for folder in ("whole", "killed")]
-    one, two = ((tmp_path / file).read_bytes() for file in files)
-    assert kills >= 1
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    one, two = (
+        (tmp_path / folder / "model" / "model.safetensors").read_bytes()
+        for folder in ("whole", "killed")
+    )
     assert one == two

@@ -28,12 +28,15 @@ def draw(answer: Alignment) -> go.Figure:
     across = min(across, _ACROSS)
     down = -(-len(pairs) // across)
     titles = [_title(answer, *pair) for pair in pairs]
-    figure = make_subplots(
-        down, across, subplot_titles=titles, vertical_spacing=0.32 / down, horizontal_spacing=0.1
-    )
     shown = "" if len(pairs) == len(answer.table) // 2 else f", the first {len(pairs)} pairs"
-    base = new(f"{len(answer.scores):,} systems{shown}", height=320 * down + 80)
-    figure.update_layout(base.layout)
+    figure = make_subplots(
+        down,
+        across,
+        subplot_titles=titles,
+        vertical_spacing=0.32 / down,
+        horizontal_spacing=0.1,
+        figure=new(f"{len(answer.scores):,} systems{shown}", height=320 * down + 80),
+    )
     names = answer.scores[answer.system].to_list()
     for number, (target, predictor) in enumerate(pairs):
         x, y = answer.points(target, predictor)

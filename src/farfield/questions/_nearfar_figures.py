@@ -79,8 +79,8 @@ class _Panels:
             subplot_titles=[title for title, *_ in self.panels],
             vertical_spacing=0.32 / max(down, 2),
             horizontal_spacing=0.1,
+            figure=new(self.title, height=_ROW * down + 60),
         )
-        figure.update_layout(new(self.title, height=_ROW * down + 60).layout)
         for (_, paint, frame, _), (row, col) in zip(self.panels, places, strict=True):
             paint(_Panel(self, figure, row, col), frame)
         above = 1.0 + 45.0 / (_ROW * down)

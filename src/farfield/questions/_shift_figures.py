@@ -47,7 +47,12 @@ def draw(dealt: Dealt, encoder: Encoder, method: str, fold: str | None) -> go.Fi
         "R: mean similarity to the fold's training queries",
     )
     figure = make_subplots(
-        2, 1, row_heights=[0.62, 0.38], vertical_spacing=0.12, subplot_titles=titles
+        2,
+        1,
+        row_heights=[0.62, 0.38],
+        vertical_spacing=0.12,
+        subplot_titles=titles,
+        figure=new(f"{dealt.shift} on {dealt.pool.collection.name}", height=900),
     )
     texts = dealt.pool.queries.frame["text"].str.slice(0, _TEXT)
     for number, name in enumerate(names):
@@ -67,8 +72,6 @@ def draw(dealt: Dealt, encoder: Encoder, method: str, fold: str | None) -> go.Fi
             col=1,
         )
     _add_similarities(figure, dealt, vectors)
-    base = new(f"{dealt.shift} on {dealt.pool.collection.name}", height=900)
-    figure.update_layout(base.layout)
     figure.update_layout(
         boxmode="group",
         legend={"orientation": "h", "yanchor": "top", "y": -0.06, "xanchor": "left", "x": 0},

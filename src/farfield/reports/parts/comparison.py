@@ -66,13 +66,13 @@ def _differences(answer: Comparison) -> go.Figure:
     groups = list(answer.table.group_by("measure", maintain_order=True))
     across = min(2, len(groups))
     down = -(-len(groups) // across)
+    height = 90 + 26 * max(len(rows) for _, rows in groups)
     figure = make_subplots(
         down,
         across,
         subplot_titles=[f"{key[0]}: difference from {answer.baseline}" for key, _ in groups],
+        figure=new("", height=height * down + 120),
     )
-    height = 90 + 26 * max(len(rows) for _, rows in groups)
-    figure.update_layout(new("", height=height * down + 120).layout)
     for number, (_, rows) in enumerate(groups):
         place = {"row": number // across + 1, "col": number % across + 1}
         figure.add_scatter(

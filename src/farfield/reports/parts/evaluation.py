@@ -73,9 +73,9 @@ def means(answer: Evaluation) -> go.Figure:
     labels = [str(measure) for measure in answer.measures]
     across = min(2, len(labels))
     down = -(-len(labels) // across)
-    figure = make_subplots(down, across, subplot_titles=labels)
     height = 90 + 26 * len(answer.systems)
-    figure.update_layout(new("", height=height * down + 120).layout)
+    base = new("", height=height * down + 120)
+    figure = make_subplots(down, across, subplot_titles=labels, figure=base)
     for number, label in enumerate(labels):
         rows = answer.summary.filter(pl.col("measure") == label)
         spread: dict[str, Any] = {

@@ -165,8 +165,8 @@ def dumbbells(parts: Mapping[str, pl.DataFrame], title: str = "") -> go.Figure:
         subplot_titles=list(parts),
         row_heights=heights,
         vertical_spacing=46.0 / total if len(rows) > 1 else 0.0,
+        figure=new(title, height=round(total) + 120),
     )
-    figure.update_layout(new(title, height=round(total) + 120).layout)
     for at, part in enumerate(parts.values(), start=1):
         labels = [_label(row) for row in part.iter_rows(named=True)]
         sides = part.select("near", "far", gap=None).rows()  # a line for each system, none between
@@ -273,13 +273,15 @@ def _matrices(cells: pl.DataFrame, systems: Sequence[str], measure: str) -> go.F
 
     across = min(2, len(systems))
     down = -(-len(systems) // across)
-    figure = make_subplots(
-        down, across, subplot_titles=[f"{system}: {measure}" for system in systems]
-    )
     groups = cells["group"].unique(maintain_order=True).to_list()
     folds = cells["left_out"].unique(maintain_order=True).to_list()
     size = 130 + 40 * len(folds)
-    figure.update_layout(new("", height=size * down + 120).layout)
+    figure = make_subplots(
+        down,
+        across,
+        subplot_titles=[f"{system}: {measure}" for system in systems],
+        figure=new("", height=size * down + 120),
+    )
     for at, system in enumerate(systems):
         here = cells.filter(pl.col("system") == system)
         found = {(r["left_out"], r["group"]): r["mean"] for r in here.iter_rows(named=True)}
