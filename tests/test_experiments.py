@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -284,7 +285,7 @@ def test_it_does_not_matter_where_models_lie_but_what_they_are(home, tmp_path):
         text = text.replace('plain = "bm25()"', f"plain = \"dense(model='{model}')\"")
         (home / "models.toml").write_text(text)
         experiment = experiments.read(home / "models.toml")
-        steps = plan(experiment, "a", lambda _: ["0"], engine._models)
+        steps = plan(experiment, "a", lambda _: ["0"], partial(engine._models, Path()))
         return {step.label: step.key for step in steps}
 
     one, moved, other = keys("one", "{}"), keys("two", "{}"), keys("one", '{"a": 1}')
@@ -293,12 +294,22 @@ def test_it_does_not_matter_where_models_lie_but_what_they_are(home, tmp_path):
         assert one[label] != other[label]
 
 
+def test_paths_in_specs_count_from_the_manifest(home, tmp_path):
+    shutil.copytree(home / "lab", tmp_path / "lab")
+    (tmp_path / "empty").mkdir()
+    text = MANIFEST.replace('plain = "bm25()"', "plain = \"dense(model='empty')\"")
+    (tmp_path / "experiment.toml").write_text(text)
+    experiment = experiments.read(tmp_path / "experiment.toml")
+    outcome = engine.run(experiment, tmp_path / "run", only="index plain", workers=Here())
+    assert outcome.failed["index plain"].startswith("empty: this folder holds no model")
+
+
 def test_the_base_is_part_of_what_decides_a_model(home):
     def keys(base: str) -> set[str]:
         trained = f'flat = {{ recipe = "contrastive()", base = "{base}" }}'
         (home / "bases.toml").write_text(MANIFEST.replace('flat = "bm25(b=0.0)"', trained))
         experiment = experiments.read(home / "bases.toml")
-        steps = plan(experiment, "a", lambda _: ["0"], engine._models)
+        steps = plan(experiment, "a", lambda _: ["0"], partial(engine._models, Path()))
         return {step.key for step in steps if step.kind == "train"}
 
     assert not keys("scratch(layers=1)") & keys("scratch(layers=2)")

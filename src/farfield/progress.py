@@ -1,17 +1,23 @@
-"""Progress on standard error, for work that takes a while; silent unless the command line asks."""
+"""Progress on standard error, for work that takes a while; silent unless somebody asks.
+
+The command line asks for bars, where there is a terminal; a process whose words go into a log asks
+for lines.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["counting", "show", "track"]
+__all__ = ["counting", "log", "show", "track"]
 
 T = TypeVar("T")
 
 _shown = False
+_every: float | None = None  # seconds between lines, if there are lines
 
 
 def show(on: bool = True) -> None:
@@ -20,8 +26,20 @@ def show(on: bool = True) -> None:
     _shown = on and sys.stderr.isatty()
 
 
+def log(every: float | None = 10.0) -> None:
+    """Write lines from now on, at most one in so many seconds; with None no longer."""
+    global _every
+    _every = every
+
+
 def track(items: Sequence[T], what: str) -> Iterator[T]:
     """Yield the items, with a bar that shows how many are done and how long it will take."""
+    if _every is not None:
+        with counting(len(items), what) as count:
+            for item in items:
+                yield item
+                count(1)
+        return
     if not _shown or len(items) < 2:
         yield from items
         return
@@ -37,6 +55,9 @@ def counting(total: int, what: str) -> Iterator[Callable[..., None]]:
 
     A second argument takes the place of ``what``, to say how it goes.
     """
+    if _every is not None:
+        yield _Lines(total, what, _every)
+        return
     if not _shown or total < 2:
         yield lambda *_: None
         return
@@ -69,3 +90,29 @@ def counting(total: int, what: str) -> Iterator[Callable[..., None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done, now=None: bar.update(task, advance=done, description=now)
+
+
+class _Lines:
+    """Says how far it is, how fast it goes and how long it will take, now and then."""
+
+    def __init__(self, total: int, what: str, every: float) -> None:
+        self.total, self.what, self.every = total, what, every
+        self.done = self.counted = 0
+        self.begin = self.said = time.monotonic()
+
+    def __call__(self, done: int, now: str | None = None) -> None:
+        if self.done == 0 and done > 1:  # what was done before: it says nothing of the rate
+            self.counted = done
+        self.done += done
+        self.what = now or self.what
+        time_now = time.monotonic()
+        if time_now - self.said < self.every:
+            return
+        self.said = time_now
+        rate = (self.done - self.counted) / (time_now - self.begin)
+        left = f", {(self.total - self.done) / rate:,.0f} s left" if rate else ""
+        print(
+            f"{self.what}: {self.done:,} of {self.total:,}, {rate:,.1f}/s{left}",
+            file=sys.stderr,
+            flush=True,
+        )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def run(
     """
     if jobs < 1:
         raise InputError(f"jobs is {jobs}, expected 1, 2, 3 …")
-    place = Path(directory)
+    place = Path(directory).absolute()
     _open_directory(place, experiment)
     outcome = Outcome(place)
     begin = time.perf_counter()
@@ -144,7 +144,8 @@ def _steps(experiment: Experiment, place: Path) -> list[Step]:
         found: list[str] = json.loads((place / "steps" / step.folder / "folds.json").read_text())
         return found
 
-    steps = plan(experiment, _source(experiment.collection, place), folds, _models)
+    models = partial(_models, Path(experiment.home))
+    steps = plan(experiment, _source(experiment.collection, place), folds, models)
     unique: dict[str, Step] = {}
     for step in steps:
         unique.setdefault(step.key, step)
@@ -177,15 +178,16 @@ def _stamp(collection: str) -> list[list[Any]] | None:
     ]
 
 
-def _models(text: str) -> list[str]:
-    """What decides the models in a text: the files of folders in quotes, or the text itself.
+def _models(home: Path, text: str) -> list[str]:
+    """What decides the models in a text: the files of folders, which count from ``home``.
 
-    The text is a spec, with or without models in it, or the folder or name of a base model.
+    The text is a spec, with or without folders in quotes, or the folder or name of a base model.
     """
     if "(" in text:
         named = [path for pair in re.findall(r"'([^']+)'|\"([^\"]+)\"", text) for path in pair]
-        return [_digest(name, _changed(name)) for name in named if name and Path(name).is_dir()]
-    return [_digest(text, _changed(text))]
+        places = [home / name for name in named if name and (home / name).is_dir()]
+        return [_digest(str(place), _changed(place)) for place in places]
+    return [_digest(text, _changed(Path(text)))]
 
 
 @lru_cache
@@ -195,9 +197,9 @@ def _digest(model: str, changed: int) -> str:
     return digest_of(model)
 
 
-def _changed(model: str) -> int:
+def _changed(model: Path) -> int:
     """When a file of a model was last changed: hashing hundreds of megabytes takes a while."""
-    return max((path.stat().st_mtime_ns for path in Path(model).rglob("*")), default=0)
+    return max((path.stat().st_mtime_ns for path in model.rglob("*")), default=0)
 
 
 def _chosen(steps: list[Step], only: str | None) -> list[Step]:
@@ -280,7 +282,8 @@ class _Work:
         device = {"device": self.experiment.device} if step.kind == "train" else {}
         spec = step.spec | step.where | device
         needs = {name: need.folder for name, need in step.needs.items()}
-        task = Task(str(self.place), step.kind, step.folder, spec, needs, self.jobs)
+        home = self.experiment.home
+        task = Task(str(self.place), step.kind, step.folder, spec, needs, home, self.jobs)
         self.running[self.workers.submit(task)] = step
         for one in self.running.values():
             self.beside[one.key] = max(self.beside.get(one.key, 0), len(self.running))

@@ -77,6 +77,7 @@ class Experiment:
     pictures: bool = False
     split: dict[str, Any] = field(default_factory=dict)  # train, test, share, together
     text: str = ""  # as it was given
+    home: str = ""  # paths in specs count from here
 
     def to_dict(self) -> dict[str, Any]:
         """Return it resolved, for the record."""
@@ -168,6 +169,7 @@ class _Reader:
             pictures=self.given.get("pictures", False),
             split=split,
             text=text,
+            home=str(self.file.parent.resolve()),
         )
         if experiment.depth < 1:
             raise self.fault(f"depth is {experiment.depth}, expected 1, 2, 3 … results a query.")

@@ -14,12 +14,13 @@ import time
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from farfield import progress
 from farfield.errors import FarfieldError
 from farfield.fingerprint import versions_of
 from farfield.io.files import write_json
@@ -47,6 +48,7 @@ class Task:
     folder: str
     spec: dict[str, Any]
     needs: dict[str, str]
+    home: str = ""  # paths in specs count from here
     sharing: int = 1  # how many tasks share the machine
 
 
@@ -115,6 +117,7 @@ def _begin() -> None:
     """Set up a process of this machine."""
     _end_with_the_parent()
     keep_freed_memory()
+    progress.log()  # what a step says goes into its log
 
 
 def _end_with_the_parent() -> None:
@@ -146,7 +149,7 @@ def carry_out(task: Task) -> str:
     out = steps / task.folder
     out.mkdir(parents=True, exist_ok=True)
     log = Path(task.directory) / "logs" / f"{task.folder}.log"
-    with _lock(out / "lock"), _logged(log):
+    with _lock(out / "lock"), _logged(log), chdir(task.home or "."):
         if (out / "done.json").exists():  # another process was faster
             return ""
         begin = time.perf_counter()
