@@ -174,7 +174,10 @@ def test_demo(farfield, folder):
         (["evaluate", "qrels.txt", "base.trec", "--level", "95"], "level"),
         (["evaluate", "qrels.txt", "base.trec", "--resamples", "0"], "resamples"),
         (["evaluate", "qrels.txt", "base.trec", "./base.trec"], "two runs are called 'base'"),
-        (["evaluate", "qrels.txt", "base.trec", "--per-query", "x.doc"], "stands for no format"),
+        (
+            ["evaluate", "qrels.txt", "base.trec", "--per-query", "x.doc"],
+            "stands for no table format",
+        ),
         (["evaluate", "qrels.txt", "base.trec", "-o", "x.doc"], "stands for no table format"),
         (["evaluate", "qrels.txt", "base.trec", "-o", "no/such/x.csv"], "cannot be written"),
         (["compare", "qrels.txt", "base.trec", "other.run.txt", "--test", "f"], "test"),
@@ -247,3 +250,45 @@ def test_a_fault_of_ours_shows_no_traceback(folder):
     assert done.returncode == 70
     assert "internal error: ZeroDivisionError" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+FOLDERS = {"index", "train", "run", "multi-source"}  # what these write with -o
+
+
+def files_to_write() -> list[tuple[str, str]]:
+    """Every option of every command that names a file to write."""
+    import typer
+
+    from farfield.cli import app
+
+    names = ("--output", "--figure", "--html", "--per-query", "--run", "--allocation", "--sheet")
+    return [
+        (name, option)
+        for name, command in typer.main.get_command(app).commands.items()
+        for parameter in command.params
+        for option in parameter.opts
+        if option in names and not (option == "--output" and name in FOLDERS)
+    ]
+
+
+@pytest.mark.parametrize(("command", "option"), files_to_write(), ids=" ".join)
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(
+    command, option, tmp_path
+):
+    import typer
+
+    from farfield.cli import app
+    from farfield.errors import FileError
+
+    command = typer.main.get_command(app).commands[command]
+    needed = [f"no-such-{p.name}" for p in command.params if p.required and p.opts[0][0] != "-"]
+    suffix = ".html" if option in ("--figure", "--html") or command.name == "report" else ".csv"
+    output = ["-o", "x.parquet"] if command.name == "search" and option != "--output" else []
+    for file, message in {
+        tmp_path / "x.doc": "the suffix '.doc' stands for no",
+        tmp_path / "no" / f"x{suffix}": "cannot be written: there is no folder",
+        tmp_path / f"folder{suffix}": "cannot be written: this is a folder",
+    }.items():
+        (tmp_path / f"folder{suffix}").mkdir(exist_ok=True)
+        with pytest.raises(FileError, match=message):
+            command.main([*needed, *output, option, str(file)], standalone_mode=False)

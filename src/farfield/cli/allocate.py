@@ -22,6 +22,8 @@ from farfield.cli.options import (
     Ties,
     on_device,
     one_thread_for_algebra,
+    run_to_write,
+    table_to_write,
 )
 
 if TYPE_CHECKING:
@@ -131,11 +133,17 @@ def allocate(
         typer.Option(help="The policy of --run and --allocation.", show_default="recommended"),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", help="Write the results: .trec, .tsv, .parquet …")
+        Path | None,
+        typer.Option(
+            "--run", help="Write the results: .trec, .tsv, .parquet …", callback=run_to_write
+        ),
     ] = None,
     allocation: Annotated[
         Path | None,
-        typer.Option(help="Write how many results each source gives to .parquet, .csv or .jsonl."),
+        typer.Option(
+            help="Write how many results each source gives to .parquet, .csv or .jsonl.",
+            callback=table_to_write,
+        ),
     ] = None,
     runs: Annotated[
         Path | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Output, Seed
+from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Output, Seed, table_to_write
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +51,8 @@ def audit(
         typer.Option(help="Draw so many training queries: leak rates depend on their number."),
     ] = None,
     sheet: Annotated[
-        Path | None, typer.Option(help="Write a sheet (csv) for people to annotate.")
+        Path | None,
+        typer.Option(help="Write a sheet (csv) for people to annotate.", callback=table_to_write),
     ] = None,
     labels: Annotated[
         Path | None,

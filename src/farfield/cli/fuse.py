@@ -22,6 +22,7 @@ from farfield.cli.options import (
     Ties,
     keep_freed_memory,
     one_thread_for_algebra,
+    run_to_write,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ def fuse(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write the fused run: .trec, .tsv, .jsonl, .parquet …, also .gz."
+            "--output",
+            "-o",
+            help="Write the fused run: .trec, .tsv, .jsonl, .parquet …, also .gz.",
+            callback=run_to_write,
         ),
     ] = None,
     k: Annotated[

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from farfield.errors import FileError
 
 __all__ = [
     "Device",
@@ -28,7 +31,38 @@ __all__ = [
     "keep_freed_memory",
     "on_device",
     "one_thread_for_algebra",
+    "page_to_write",
+    "run_to_write",
+    "table_to_write",
+    "to_write",
 ]
+
+
+def to_write(what: str, *suffixes: str) -> Callable[[Path | None], Path | None]:
+    """Return a callback that refuses a file before anything is computed for it."""
+
+    def check(path: Path | None) -> Path | None:
+        if path is None:
+            return None
+        plain = [suffix for suffix in path.suffixes if suffix not in (".gz", ".zst")]
+        suffix = plain[-1].lower() if plain else ""
+        if suffix not in suffixes:
+            known = ", ".join(suffixes[:-1]) + " or " * (len(suffixes) > 1) + suffixes[-1]
+            raise FileError(path, f"the suffix {suffix!r} stands for no {what}. Use {known}.")
+        if path.is_dir():
+            raise FileError(path, "cannot be written: this is a folder, expected a file.")
+        if not path.parent.is_dir():
+            raise FileError(path, f"cannot be written: there is no folder {path.parent}.")
+        return path
+
+    return check
+
+
+run_to_write = to_write(
+    "format", ".trec", ".tsv", ".csv", ".json", ".jsonl", ".parquet", ".run", ".res", ".txt"
+)
+page_to_write = to_write("page", ".html", ".htm")
+table_to_write = to_write("table format", ".csv", ".jsonl", ".parquet")
 
 QrelsFile = Annotated[
     str, typer.Argument(metavar="QRELS", help="Judgements: a file, or ir:NAME.", show_default=False)
@@ -54,20 +88,35 @@ OneMeasure = Annotated[
 PerQueryFile = Annotated[
     Path | None,
     typer.Option(
-        "--per-query", help="Write the value of every query to this .parquet, .csv or .jsonl."
+        "--per-query",
+        help="Write the value of every query to this .parquet, .csv or .jsonl.",
+        callback=table_to_write,
     ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Write the table to this .csv, .jsonl or .parquet."),
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write the table to this .csv, .jsonl or .parquet.",
+        callback=table_to_write,
+    ),
 ]
 FigureFile = Annotated[
     Path | None,
-    typer.Option("--figure", help="Draw the result into this .html, which opens in any browser."),
+    typer.Option(
+        "--figure",
+        help="Draw the result into this .html, which opens in any browser.",
+        callback=to_write("figure", ".html", ".json"),
+    ),
 ]
 HtmlFile = Annotated[
     Path | None,
-    typer.Option("--html", help="Write a report of the result, one page that opens anywhere."),
+    typer.Option(
+        "--html",
+        help="Write a report of the result, one page that opens anywhere.",
+        callback=page_to_write,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Ties = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import Json, one_thread_for_algebra
+from farfield.cli.options import Json, one_thread_for_algebra, page_to_write
 
 
 def report(
@@ -18,7 +18,10 @@ def report(
         typer.Argument(metavar="RUN_DIRECTORY", help="What farfield run left.", show_default=False),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The page to write, an .html file.")
+        Path,
+        typer.Option(
+            "--output", "-o", help="The page to write, an .html file.", callback=page_to_write
+        ),
     ] = Path("report.html"),
     title: Annotated[
         str | None, typer.Option(help="What the page is called.", show_default="the experiment")
@@ -36,7 +39,6 @@ def report(
     one_thread_for_algebra()
     from farfield import progress, reports
 
-    reports.check_name(output)
     progress.show(not json)
     begin = time.perf_counter()
     page = reports.page_of(directory, texts=texts, title=title)

@@ -15,6 +15,7 @@ from farfield.cli.options import (
     Seed,
     on_device,
     one_thread_for_algebra,
+    run_to_write,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def search(
             "-o",
             help="Write the run: .trec, .tsv, .jsonl, .parquet …, also .gz.",
             show_default=False,
+            callback=run_to_write,
         ),
     ],
     k: Annotated[

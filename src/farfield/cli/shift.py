@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farfield.cli import show
-from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Seed
+from farfield.cli.options import FigureFile, HtmlFile, Json, Level, Seed, table_to_write
 
 if TYPE_CHECKING:
     from farfield.questions.shift import Shifted
@@ -34,6 +34,7 @@ def shift(
             "-o",
             help="Write the partition (fold, query_id, role) to this .parquet, .csv or .jsonl, and "
             "its manifest beside it.",
+            callback=table_to_write,
         ),
     ] = None,
     train: Annotated[

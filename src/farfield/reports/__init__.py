@@ -32,7 +32,6 @@ __all__ = [
     "Table",
     "Views",
     "Words",
-    "check_name",
     "page_of",
     "report",
     "save",
@@ -54,14 +53,14 @@ def report(
     a run directory are named and not shown.
     """
     if output is not None:
-        check_name(output)  # before anything is computed
+        _check_name(output)  # before anything is computed
     page = page_of(of, also=also, texts=texts, title=title)
     if output is not None:
         save(page, output)
     return page.html
 
 
-def check_name(path: PathLike) -> None:
+def _check_name(path: PathLike) -> None:
     """Refuse a file name that no browser would open as a page."""
     suffix = Path(path).suffix
     if suffix not in (".html", ".htm"):
@@ -70,7 +69,7 @@ def check_name(path: PathLike) -> None:
 
 def save(page: Page, path: PathLike) -> int:
     """Write a page to a file; return how many bytes it has."""
-    check_name(path)
+    _check_name(path)
     data = page.html.encode()
     with replacing(path) as file:
         file.write(data)
