@@ -44,8 +44,7 @@ def test_lines_say_how_far_how_fast_and_how_long(clock, logged, capfd):
 
 
 def test_what_was_done_before_says_nothing_of_the_rate(clock, logged, capfd):
-    with progress.counting(1_000, "training") as count:
-        count(900)
+    with progress.counting(1_000, "training", done=900) as count:
         clock[0] += 10
         count(50)
     assert capfd.readouterr().err == "training: 950 of 1,000, 5.0/s, 10 s left\n"

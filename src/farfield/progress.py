@@ -50,13 +50,14 @@ def track(items: Sequence[T], what: str) -> Iterator[T]:
 
 
 @contextmanager
-def counting(total: int, what: str) -> Iterator[Callable[..., None]]:
+def counting(total: int, what: str, *, done: int = 0) -> Iterator[Callable[..., None]]:
     """Give a function to call with how many more are done; a bar shows rate and time left.
 
-    A second argument takes the place of ``what``, to say how it goes.
+    A second argument takes the place of ``what``, to say how it goes. What was ``done`` before says
+    nothing of the rate.
     """
     if _every is not None:
-        yield _Lines(total, what, _every)
+        yield _Lines(total, what, done, _every)
         return
     if not _shown or total < 2:
         yield lambda *_: None
@@ -88,28 +89,26 @@ def counting(total: int, what: str) -> Iterator[Callable[..., None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done, now=None: bar.update(task, advance=done, description=now)
+        task = bar.add_task(what, total=total, completed=done)
+        yield lambda more, now=None: bar.update(task, advance=more, description=now)
 
 
 class _Lines:
     """Says how far it is, how fast it goes and how long it will take, now and then."""
 
-    def __init__(self, total: int, what: str, every: float) -> None:
+    def __init__(self, total: int, what: str, done: int, every: float) -> None:
         self.total, self.what, self.every = total, what, every
-        self.done = self.counted = 0
+        self.done = self.before = done
         self.begin = self.said = time.monotonic()
 
-    def __call__(self, done: int, now: str | None = None) -> None:
-        if self.done == 0 and done > 1:  # what was done before: it says nothing of the rate
-            self.counted = done
-        self.done += done
+    def __call__(self, more: int, now: str | None = None) -> None:
+        self.done += more
         self.what = now or self.what
-        time_now = time.monotonic()
-        if time_now - self.said < self.every:
+        clock = time.monotonic()
+        if clock - self.said < self.every:
             return
-        self.said = time_now
-        rate = (self.done - self.counted) / (time_now - self.begin)
+        self.said = clock
+        rate = (self.done - self.before) / (clock - self.begin)
         left = f", {(self.total - self.done) / rate:,.0f} s left" if rate else ""
         print(
             f"{self.what}: {self.done:,} of {self.total:,}, {rate:,.1f}/s{left}",

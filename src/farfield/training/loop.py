@@ -105,8 +105,7 @@ def fit(task: Task, plan: Plan, folder: Path) -> Trace:
     every = max(1, plan.steps // _NOTES)
     total, count = torch.tensor(pending[0], device=device), pending[1]
     clock = _Clock(trace, device)
-    with _own_numbers(device), counting(plan.steps, "training") as advance:
-        advance(trace.steps)
+    with _own_numbers(device), counting(plan.steps, "training", done=trace.steps) as advance:
         model.train()
         clock.start()
         while (step := trace.steps) < plan.steps:
