@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import farfield as ff
-from farfield import lab, reports
+from farfield import figures, lab, reports
 from farfield.cli import app
 from farfield.errors import FileError, InputError
 from farfield.experiments.kinds import KINDS
@@ -429,6 +429,15 @@ def data_of(page: reports.Page) -> list[object]:
     for section in page.sections:
         section.html(writer)
     return [unpacked(packed) for _, packed in writer.data]
+
+
+def test_the_map_is_the_one_that_the_experiment_drew(page, run_directory):
+    (section,) = [section for section in page.sections if section.name == "shifts"]
+    (views,) = section.blocks
+    shown = {blocks[0].figure.to_json() for blocks in views.choices.values()}
+    kept = {figures.load(file).to_json() for file in run_directory.glob("steps/shift-*/map.json")}
+    assert shown == kept
+    assert len(kept) == len(views.choices) > 0
 
 
 def test_a_run_directory_becomes_a_page_that_leads_with_the_answer(page, run_directory):

@@ -17,7 +17,7 @@ from farfield.io.files import replacing
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["COLOURS", "DASHES", "MARKERS", "new", "save", "stack", "style"]
+__all__ = ["COLOURS", "DASHES", "MARKERS", "load", "new", "save", "stack", "style"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D", "#8C6D00")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
@@ -77,6 +77,13 @@ def stack(
         tops.append(top)
         top = bottom - below / total
     return tops
+
+
+def load(path: str | os.PathLike[str]) -> go.Figure:
+    """Read a figure from plotly's JSON."""
+    import plotly.io
+
+    return plotly.io.from_json(Path(path).read_text())
 
 
 def save(figure: go.Figure, path: str | os.PathLike[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from farfield import fusions, recipes, retrievers
+from farfield import figures, fusions, recipes, retrievers
 from farfield.collection import Card, Collection
 from farfield.errors import InputError
 from farfield.io import (
@@ -87,6 +87,7 @@ def shift(spec: dict[str, Any], needs: Folders, out: Path) -> None:
         _write_frame(getattr(answer, name), out / f"{name}.parquet")
     write(answer.dealt.pool.at(answer.dealt.pool.test), out / "queries.parquet")
     write_json(out / "folds.json", [fold.name for fold in answer.dealt.folds])
+    figures.save(answer.figure(), out / "map.json")  # while the vectors are at hand
     answer.write(out / "partition.parquet")
 
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from farfield.errors import FarfieldError
-from farfield.questions.shift import shift as deal
+from farfield import figures
 from farfield.reports import words
-from farfield.reports.blocks import Block, Figures, Table, Views, Words
+from farfield.reports.blocks import Block, Figures, Table, Views
 from farfield.reports.page import Section
 from farfield.reports.parts import Part
 from farfield.reports.parts.distances import distance_table
@@ -30,7 +29,7 @@ _MAP = "A map of the queries by group, and how similar each fold's queries are t
 
 
 def _of_run(run: RunDirectory) -> list[Section]:
-    choices = {shift.name: _blocks(run, shift) for shift in run.shifts}
+    choices = {shift.name: _blocks(shift) for shift in run.shifts}
     findings = [_said(shift.name, shift.frame("overlap")) for shift in run.shifts]
     return [_section(findings, [Views("Shift", choices)])]
 
@@ -59,17 +58,11 @@ def _said(name: str, overlap: pl.DataFrame) -> str:
     )
 
 
-def _blocks(run: RunDirectory, shift: ShiftRuns) -> list[Block]:
+def _blocks(shift: ShiftRuns) -> list[Block]:
     found: list[Block] = []
-    # The shift is dealt out again, for where queries lie is not kept; the same seed gives the same.
-    try:
-        again = deal(shift.name, run.collection, seed=0, **run.resolved["split"])
-        if again.partition == shift.partition:
-            found.append(Figures(again.figure(), _MAP))
-        else:
-            found.append(Words("No map: dealing the queries out again gave other groups."))
-    except FarfieldError as error:  # an encoder that is not on this machine, say
-        found.append(Words(f"No map: {error}"))
+    kept = shift.folder / "map.json"
+    if kept.exists():  # it is not in directories of earlier versions
+        found.append(Figures(figures.load(kept), _MAP))
     found += _tables(*(shift.frame(name) for name in ("sizes", "overlap", "dropped")))
     if shift.distances is not None:
         found.append(distance_table(pl.read_parquet(shift.distances / "table.parquet")))
