@@ -18,7 +18,13 @@ pytest.importorskip("sentence_transformers")
 import farfield as ff  # noqa: E402
 from farfield import lab, neural, recipes, retrievers  # noqa: E402
 from farfield.recipes import Recipe  # noqa: E402
-from farfield.recipes._contrast import FromBatch, FromLists, FromRandom, as_lists  # noqa: E402
+from farfield.recipes._contrast import (  # noqa: E402
+    FromBatch,
+    FromLists,
+    FromRandom,
+    as_lists,
+    encoded,
+)
 from farfield.recipes.base import Job  # noqa: E402
 from farfield.training.scratch import scratch  # noqa: E402
 
@@ -392,3 +398,23 @@ def test_the_command_line(farfield, collection, tmp_path):
     wrong = farfield("train", "contrastiv()", tmp_path / "lab", "-o", tmp_path / "x")
     assert wrong.status == 2
     assert "Did you mean 'contrastive'?" in wrong.err
+
+
+def test_splade_trains_with_the_vectors_that_it_gives(trained):
+    """With less memory, but the same vectors and gradients as the model's own modules."""
+    path = str(trained("splade(epochs=4)").model)
+    model = neural.load(path, kind="sparse", device="cpu").train()
+    features = model.preprocess(["one word or two", "another text that is a good deal longer"])
+    torch.manual_seed(0)  # of dropout
+    vectors = encoded(model, dict(features), "document").vectors
+    torch.manual_seed(0)
+    own = model(dict(features))["sentence_embedding"]
+    torch.testing.assert_close(vectors, own)
+    assert (own > 0).any()
+    parameters = [one for one in model.parameters() if one.requires_grad]
+    for one, other in zip(
+        torch.autograd.grad(vectors.square().sum(), parameters, allow_unused=True),
+        torch.autograd.grad(own.square().sum(), parameters, allow_unused=True),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)

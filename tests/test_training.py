@@ -17,9 +17,11 @@ from farfield.errors import FarfieldError, FileError, InputError, SpecError
 torch = pytest.importorskip("torch")
 pytest.importorskip("sentence_transformers")
 
+from transformers import BertConfig, BertForMaskedLM  # noqa: E402
+
 from farfield import neural  # noqa: E402
 from farfield.neural.vectors import TokenVectors, starts_of  # noqa: E402
-from farfield.training import Examples, Order, Plan, fit, losses, scratch  # noqa: E402
+from farfield.training import Examples, Order, Plan, fit, heads, losses, scratch  # noqa: E402
 from farfield.training.examples import sampled  # noqa: E402
 from farfield.training.scratch import base_of, digest_of  # noqa: E402
 
@@ -117,6 +119,63 @@ def test_late_interaction_equals_the_search_engines():
     expected = neural.maxsim(queries, documents, pairs, device="cpu").reshape(2, 3)
     found = losses.maxsim_table(padded(queries), padded(documents))
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+
+
+# -- heads over words ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_a_time", [1, 70, 10**6])
+@pytest.mark.parametrize("bias", [True, False])
+def test_largest_logits_are_those_of_the_whole_table(at_a_time, bias, monkeypatch):
+    torch.manual_seed(0)
+    monkeypatch.setattr(heads, "_NUMBERS", at_a_time)
+    hidden = torch.randn(5, 4, 3, dtype=torch.float64, requires_grad=True)
+    head = torch.nn.Linear(3, 7, bias=bias, dtype=torch.float64)
+    mask = torch.tensor(
+        [[1, 1, 1, 1], [1, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]]
+    ).bool()
+    sent = torch.randn(5, 7, dtype=torch.float64)
+    asked = [hidden, *head.parameters()]
+
+    plain = head(hidden).masked_fill(~mask.unsqueeze(-1), -torch.inf).max(dim=1).values
+    expected = torch.autograd.grad((plain * sent).sum(), asked)
+    found = heads.largest_logits(hidden, head, mask)
+    torch.testing.assert_close(found, plain)
+    # Gradients of weights are added in single precision.
+    torch.testing.assert_close(
+        torch.autograd.grad((found * sent).sum(), asked), expected, rtol=1e-6, atol=1e-6
+    )
+
+
+def test_largest_logits_in_half_precision():
+    torch.manual_seed(0)
+    hidden, head = torch.randn(3, 4, 8, requires_grad=True), torch.nn.Linear(8, 9)
+    mask = torch.ones(3, 4, dtype=torch.bool)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        plain = head(hidden).max(dim=1).values
+        found = heads.largest_logits(hidden, head, mask)
+    assert found.dtype == plain.dtype == torch.bfloat16
+    torch.testing.assert_close(found, plain)
+    one, other = (torch.autograd.grad(each.sum(), head.weight)[0] for each in (plain, found))
+    assert other.dtype == torch.float32
+    torch.testing.assert_close(one, other, rtol=0.02, atol=0.02)
+
+
+def test_a_model_has_its_head_back():
+    model = BertForMaskedLM(
+        BertConfig(
+            vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+            intermediate_size=16,
+        )
+    )  # fmt: skip
+    tokens = torch.tensor([[1, 2, 3]])
+    with heads.headless(model) as head:
+        assert model(tokens).logits.shape == (1, 3, 8)
+        assert head.weight.shape == (30, 8)
+    assert model(tokens).logits.shape == (1, 3, 30)
+    with pytest.raises(RuntimeError, match="stop"), heads.headless(model):
+        raise RuntimeError("stop")
+    assert model(tokens).logits.shape == (1, 3, 30)
 
 
 # -- examples -----------------------------------------------------------------------------------

@@ -42,7 +42,10 @@ def run(
         typer.Option("--keep-going", help="After a failure, do all that does not depend on it."),
     ] = False,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Steps to work on at the same time.")
+        int,
+        typer.Option(
+            "--jobs", "-j", help="Work on so many steps at the same time, if memory allows."
+        ),
     ] = 1,
     json: Json = False,
 ) -> None:

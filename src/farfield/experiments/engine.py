@@ -114,7 +114,7 @@ def run(
         raise InputError(f"jobs is {jobs}, expected 1, 2, 3 …")
     place = Path(directory).absolute()
     _open_directory(place, experiment)
-    outcome = Outcome(place)
+    outcome = Outcome(Path(directory))
     begin = time.perf_counter()
     handled: set[str] = set()
     with workers or Processes(jobs) as crew:
