@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+import scipy.stats
 
 import farfield as ff
 from farfield import stats
 from farfield.errors import InputError
+from farfield.questions._nearfar_differences import who_loses_less
 
 # Two groups of test queries, a (a1, a2) and b (b1, b2); in the fold a, the group a is left out.
 PARTITION = ff.Partition(
@@ -162,6 +164,94 @@ def test_different_queries_near_and_far_are_two_samples():
     (only,) = found.iter_rows(named=True)
     assert (only["near"], only["far"]) == (pytest.approx(3 / 8), pytest.approx(3 / 4))
     assert only["delta"] == pytest.approx(1.0)
+
+
+def test_two_systems_are_compared_on_the_same_queries(answer):
+    found = row(answer.differences, measure="RR", system="dense", other="bm25")
+    assert found["near"] == pytest.approx(0.75 - 0.5625)
+    assert found["far"] == pytest.approx(0.375 - 0.5625)
+    assert found["delta"] == pytest.approx(-0.5)
+    assert found["delta_low"] <= -0.5 <= found["delta_high"]
+    # Each query's part in delta: (far - near / 2) / 0.75, beside -0.5; bm25 has none.
+    moved = -0.5 + np.array([0, 0, (1 / 4 - 1 / 2) / 0.75, (1 / 2 - 1 / 4) / 0.75])
+    assert found["p"] == pytest.approx(scipy.stats.ttest_1samp(moved, 0).pvalue)
+    assert found["p_adjusted"] == found["p"]  # one pair
+
+
+def test_comparing_the_other_way_round_turns_the_sign():
+    turned = [TRAINED[2], *TRAINED[:2]]
+    one, other = (ff.near_far(PARTITION, QRELS, of, ["RR"]).differences for of in (TRAINED, turned))
+    for name in ("near", "far", "delta"):
+        assert other[name][0] == pytest.approx(-one[name][0])
+        assert other[f"{name}_low"][0] == pytest.approx(-one[f"{name}_high"][0])
+    assert other["p"][0] == pytest.approx(one["p"][0])
+
+
+def test_systems_that_change_alike_are_rarely_told_apart_and_the_interval_covers():
+    rng = np.random.default_rng(0)
+    clear = covered = 0
+    for trial in range(300):
+        hard = rng.beta(2, 1, 60)  # what queries have in common
+        changes = []
+        for far in (0.8, 0.8):
+            near = hard * rng.uniform(0.6, 1.0, 60)
+            changes.append(
+                stats.relative_change(near, near * far * rng.uniform(0.7, 1.3, 60), seed=trial)
+            )
+        found = stats.change_difference(*changes)
+        clear += found.p < 0.05
+        covered += found.relative.low <= 0.0 <= found.relative.high
+    assert 4 <= clear <= 27  # 15 expected
+    assert covered >= 270  # of 285
+
+
+def test_a_clear_difference_is_found():
+    rng = np.random.default_rng(1)
+    near = rng.beta(2, 1, 200)
+    robust, frail = (near * share * rng.uniform(0.9, 1.1, 200) for share in (0.95, 0.8))
+    found = stats.change_difference(
+        stats.relative_change(near, robust), stats.relative_change(near, frail)
+    )
+    assert found.p < 0.0001
+    assert 0.1 < found.relative.low < found.relative.value < found.relative.high < 0.2
+
+
+def test_changes_of_other_queries_cannot_be_compared():
+    one, two = (stats.relative_change(np.ones(n), np.ones(n)) for n in (5, 6))
+    grouped = stats.relative_change(np.ones(5), np.ones(5), groups=list("aabbb"))
+    for other in (two, grouped, stats.relative_change(np.ones(5), np.ones(5), resamples=10)):
+        with pytest.raises(InputError, match="not of the same queries"):
+            stats.change_difference(one, other)
+
+
+def changes_of(measure: str, **deltas: float) -> pl.DataFrame:
+    return pl.DataFrame(
+        [
+            {"system": name, "measure": measure, "average": "micro", "delta": delta}
+            for name, delta in deltas.items()
+        ]
+    )
+
+
+@pytest.mark.parametrize(("measure", "sign"), [("RR@10", -1.0), ("ASL", 1.0)])
+def test_it_is_said_who_loses_least(measure, sign):
+    table = changes_of(measure, bm25=0.0, a=sign * 0.02, b=sign * 0.1, c=sign * 0.03)
+    pairs = [("bm25", "a", 0.01), ("a", "b", 0.001), ("a", "c", 0.4), ("b", "c", 0.001)]
+    found = pl.DataFrame(
+        [
+            {"measure": measure, "system": one, "other": two, "p_adjusted": p}
+            for one, two, p in pairs
+        ]
+    )
+    assert who_loses_less(table, found) == [
+        f"Of {measure} a loses least (2.0%), clearly less than b (10.0%) (p at most 0.0010, Holm); "
+        "not clearly less than c (3.0%)."
+    ]
+
+
+def test_of_one_trained_system_nothing_is_said_of_who_loses_least(answer):
+    assert who_loses_less(answer.table, answer.differences) == []
+    assert answer.reading == []
 
 
 def test_loss_by_similarity_is_a_ratio_of_means(answer):

@@ -295,7 +295,7 @@ def test_an_indicator_of_sets_alone_says_nothing_of_queries(folder):
     )
     assert not len(answer.by_similarity)
     assert set(answer.correlations["over"]) == {"groups"}
-    assert "Over 3 groups" in answer.reading[0]
+    assert "Over 3 groups" in answer.reading[1]
 
 
 def test_the_figure_has_a_panel_for_each_view(recovered):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from farfield.questions.nearfar import NearFar
 
 SIMILARITY = ("by_similarity", "boxes", "points", "correlations")
-TABLES = ("table", "losses", "matrix", "by_memory", *SIMILARITY)
+TABLES = ("table", "differences", "losses", "matrix", "by_memory", *SIMILARITY)
 
 
 _CHANGE = ("near", "far", "delta", "interval", "p")
@@ -181,6 +181,8 @@ def print_near_far(answer: NearFar) -> None:
 
     if answer.similarities is not None:
         _print_similarity(answer)
+    if answer.reading:
+        print("", *answer.reading, sep="\n")
 
 
 def print_changes(table: pl.DataFrame, title: str) -> None:
@@ -236,8 +238,6 @@ def _print_similarity(answer: NearFar) -> None:
             text_columns=5,
             notes=["p: permutations, corrected by Holm over systems and indicators."],
         )
-    if answer.reading:
-        print("", *answer.reading, sep="\n")
 
 
 def _row(row: dict[str, Any], third: str | None = None) -> list[str]:

@@ -134,12 +134,18 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _print_outcome(outcome: Outcome) -> None:
+    import polars as pl
+
     from farfield.experiments.tables import in_short
+    from farfield.questions._nearfar_differences import who_loses_less
 
     tables = outcome.tables()
     if "table" in tables:
         for (shift,), part in tables["table"].group_by("shift", maintain_order=True):
             print_changes(part, str(shift))
+            found = tables.get("differences", part.clear())
+            for line in who_loses_less(part, found.filter(pl.col("shift") == shift)):
+                print(line)
         print(
             "delta: far / near - 1, with an interval over queries (and seeds); p corrected by Holm."
         )

@@ -41,7 +41,7 @@ Folders = dict[str, Path]
 
 #: The tables of every comparison of near and far.
 TABLES = (
-    *("table", "by_memory", "losses", "matrix"),
+    *("table", "differences", "by_memory", "losses", "matrix"),
     *("by_similarity", "boxes", "points", "correlations"),
 )
 

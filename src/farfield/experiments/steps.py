@@ -21,6 +21,9 @@ __all__ = ["FORMAT", "Step", "plan"]
 #: The form of a run directory; one more whenever older programs could not read it.
 FORMAT = 1
 
+# Of the tables of near and far: one more whenever there are others, so that they are made again.
+_TABLES_FORM = 2
+
 
 @dataclass(frozen=True, eq=False)
 class Step:
@@ -205,5 +208,5 @@ def _nearfar(
     listed = [[system, fold, seed] for system, fold, seed in runs]
     needs = {f"run {number}": step for number, step in enumerate(runs.values())}
     needs |= {"shift": shift} | ({"distance": distance} if distance else {})
-    spec = {"runs": listed, "measures": list(experiment.measures)}
+    spec = {"runs": listed, "measures": list(experiment.measures), "form": _TABLES_FORM}
     return Step("nearfar", f"near and far, {shift.spec['shift']}", spec, needs)

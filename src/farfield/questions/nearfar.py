@@ -18,6 +18,7 @@ from farfield.indicators import Indicator
 from farfield.io import read, read_qrels
 from farfield.io.files import PathLike
 from farfield.measures import Measure
+from farfield.questions._nearfar_differences import differences, who_loses_less
 from farfield.questions._nearfar_runs import Trained, check_runs, read_trained
 from farfield.questions._nearfar_similarity import (
     Bins,
@@ -96,6 +97,24 @@ class NearFar(Values):
         if not rows:
             return self.table.clear().with_columns(pl.Series("seen", [], pl.Boolean))
         return adjusted(pl.DataFrame(rows), ["measure", "average", "seen"])
+
+    @cached_property
+    def differences(self) -> pl.DataFrame:
+        """Every two systems compared: near, far, and in how much they change.
+
+        measure, system, other, queries, near, far and delta of the system less those of the other,
+        each with low and high, p of the difference of the deltas, p_adjusted (Holm, over pairs).
+        Empty where no query is both near and far.
+        """
+        rows = []
+        for measure in self.measures:
+            changes = {
+                system: (sides[0], stats.relative_change(*sides[1:], **self._options))
+                for system in self.systems
+                if (sides := self._sides(system, measure)) is not None
+            }
+            rows += [{"measure": str(measure)} | row for row in differences(changes)]
+        return adjusted(pl.DataFrame(rows), ["measure"]) if rows else pl.DataFrame()
 
     # -- leave one out ----------------------------------------------------------------------
 
@@ -200,10 +219,11 @@ class NearFar(Values):
 
     @cached_property
     def reading(self) -> list[str]:
-        """How loss goes with similarity, in plain words, for the first measure."""
-        if self.similarities is None:
-            return []
-        return in_words(self.by_similarity, self.correlations, len(self._groups))
+        """Who loses less, and how loss goes with similarity, in words, for the first measure."""
+        said = who_loses_less(self.table, self.differences)
+        if self.similarities is not None:
+            said += in_words(self.by_similarity, self.correlations, len(self._groups))
+        return said
 
     def losses_by(self, similarity: Mapping[str, float], *, bins: int = 5) -> pl.DataFrame:
         """Loss by how similar a query is to what was trained on, in bins of equally many queries.
@@ -237,7 +257,8 @@ class NearFar(Values):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``farfield nearfar --json`` prints."""
-        tables = {"near_far": self.table, "by_memory": self.by_memory, "losses": self.losses}
+        tables = {"near_far": self.table, "differences": self.differences}
+        tables |= {"by_memory": self.by_memory, "losses": self.losses}
         tables |= {"matrix": self.matrix, "by_similarity": self.by_similarity}
         tables |= {"boxes": self.boxes, "points": self.points, "correlations": self.correlations}
         document = {name: frame.fill_nan(None).to_dicts() for name, frame in tables.items()}

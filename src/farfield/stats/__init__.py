@@ -34,7 +34,12 @@ from farfield.stats.association import (
     rank_correlations,
 )
 from farfield.stats.bootstrap import METHODS, Estimate, difference, differences, mean, means
-from farfield.stats.change import Change, relative_change
+from farfield.stats.change import (
+    Change,
+    ChangeDifference,
+    change_difference,
+    relative_change,
+)
 from farfield.stats.effects import detectable_difference, effect_size
 from farfield.stats.frames import contrasts, summarise
 from farfield.stats.pivot import HasFrame
@@ -58,12 +63,14 @@ __all__ = [
     "TWO_SAMPLE_TESTS",
     "Agreement",
     "Change",
+    "ChangeDifference",
     "Estimate",
     "HasFrame",
     "RankInterval",
     "Test",
     "adjust",
     "agreement",
+    "change_difference",
     "compare_rank_correlations",
     "contrasts",
     "correlation_tests",

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from farfield.figures import new, style
+from farfield.questions._nearfar_differences import who_loses_less
 from farfield.reports import words
 from farfield.reports.blocks import Block, Figures, Table, Views
 from farfield.reports.page import Section
@@ -54,7 +55,7 @@ def _of_run(run: RunDirectory) -> list[Section]:
 
 
 def _of_answer(answer: NearFar) -> list[Section]:
-    names = ("table", "by_memory", "losses", "matrix")
+    names = ("table", "differences", "by_memory", "losses", "matrix")
     frames = {name: getattr(answer, name) for name in names}
     sections = _sections({"the shift": frames}, str(answer.measures[0]))
     return [*sections, *similarity.of_answer(answer)]
@@ -65,7 +66,10 @@ def _sections(shifts: Mapping[str, Mapping[str, pl.DataFrame]], measure: str) ->
     findings = [
         sentence
         for name, frames in shifts.items()
-        for sentence in _said(name, frames["table"], measure)
+        for sentence in (
+            *_said(name, frames["table"], measure),
+            *who_loses_less(frames["table"], frames.get("differences", pl.DataFrame())),
+        )
     ]
     found = [
         Section(
@@ -117,6 +121,21 @@ def _near_far(frames: Mapping[str, pl.DataFrame], measure: str) -> list[Block]:
             start={"measure": measure, "average": "micro"},
         )
     )
+    between = frames.get("differences", table.clear())
+    if len(between):
+        blocks.append(
+            Table(
+                "differences",
+                "Does one system change more than another?",
+                between,
+                shown=["system", "other", "measure", "near", "far", "delta", "p_adjusted"],
+                labels=_LABELS,
+                kinds={"near": "signed", "far": "signed", "delta": "change"},
+                start={"measure": measure},
+                note="The system less the other, on the same queries; p is of the difference of "
+                "their deltas.",
+            )
+        )
     memory = frames.get("by_memory", table.clear())
     if len(memory):
         blocks.append(
