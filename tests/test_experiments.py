@@ -20,7 +20,7 @@ import pytest
 import farfield as ff
 from farfield import experiments, lab
 from farfield.errors import FileError
-from farfield.experiments import engine
+from farfield.experiments import engine, workers
 from farfield.experiments.kinds import KINDS
 from farfield.experiments.steps import plan
 from farfield.experiments.tables import in_short, together
@@ -190,6 +190,20 @@ def test_several_short_of_memory_at_once_count_as_one():
         processes.fewer(than=1)
         assert processes.room(0)
         assert not processes.room(1)
+
+
+def test_nothing_begins_beside_others_when_memory_is_short(monkeypatch):
+    with Processes(2) as processes:
+        monkeypatch.setattr(workers, "_memory_is_short", lambda: True)
+        assert processes.room(0)
+        assert not processes.room(1)
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="needs /proc")
+@pytest.mark.parametrize(("spare", "short"), [((0.0, 0.0), False), ((1e18, 1.0), True)])
+def test_memory_is_short_when_less_is_free_than_should_be(spare, short, monkeypatch):
+    monkeypatch.setattr(workers, "_SPARE", spare)
+    assert workers._memory_is_short() == short
 
 
 def test_a_step_that_is_short_of_memory_alone_has_failed(home, tmp_path):

@@ -31,8 +31,8 @@ __all__ = ["LIBRARIES", "Processes", "ShortOfMemory", "Task", "Workers", "carry_
 #: Whose versions are noted.
 LIBRARIES = ("farfield", "numpy", "polars", "scikit-learn", "torch", "sentence-transformers")
 
-# No step begins beside others when less of the machine's memory is free.
-_SPARE = 0.15
+# No step begins beside others when less of the machine's memory is free: bytes, and a part of it.
+_SPARE = 3e9, 0.15
 
 
 class ShortOfMemory(Exception):
@@ -91,7 +91,7 @@ class Processes:
 
     def room(self, running: int) -> bool:
         """Whether there are fewer than wanted, and memory for one more; one there always may be."""
-        return running == 0 or (running < self._most and _free_memory() > _SPARE)
+        return running == 0 or (running < self._most and not _memory_is_short())
 
     def submit(self, task: Task) -> Future[str]:
         """Give the task to the next process that is free."""
@@ -227,14 +227,14 @@ def _is_want_of_memory(error: Exception) -> bool:
     )
 
 
-def _free_memory() -> float:
-    """The part of the machine's memory that is free; all of it where the system does not say."""
+def _memory_is_short() -> bool:
+    """Is little of the machine's memory free? No, where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         sizes = {name: int(rest.split()[0]) for name, _, rest in (x.partition(":") for x in lines)}
-        return sizes["MemAvailable"] / sizes["MemTotal"]
+        return sizes["MemAvailable"] * 1024 < min(_SPARE[0], _SPARE[1] * sizes["MemTotal"] * 1024)
     except (OSError, ValueError, KeyError, IndexError):
-        return 1.0
+        return False
 
 
 def _give_back_gpu() -> None:

@@ -22,11 +22,12 @@ _NUMBERS = 1 << 27  # logits at a time: 256 MB of bfloat16
 def headless(model: Any) -> Iterator[Any]:
     """Give the last layer of a model that guesses words; meanwhile what goes in comes out of it."""
     head = model.get_output_embeddings()
+    kept = head.forward
     head.forward = lambda hidden: hidden
     try:
         yield head
     finally:
-        del head.forward  # the method of its class is seen again
+        head.forward = kept
 
 
 def largest_logits(hidden: Any, head: Any, mask: Any) -> Any:
