@@ -210,10 +210,9 @@ def stock(
     return batch * steps / (clock.end - clock.start), noted[-1], model
 
 
-def quality(kind: str, path: str, data: Any, device: str, small: bool) -> None:
+def quality(kind: str, path: str, data: Any, device: str, small: bool, count: int) -> None:
     """Print nDCG@10 on queries that were held out, of models that both sides trained alike."""
     queries, texts = data
-    count = 20 if small else 2000
     asked = job_of(queries[-count:], [*texts[-count:], *texts[:-count]], device).examples
     batch, epochs = (16, 1) if small else (256, 1)
     steps = epochs * (len(queries) - count) // batch
@@ -248,6 +247,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["dense", "cross"])
     parser.add_argument("--ours", action="store_true", help="no stock trainers")
     parser.add_argument("--quality", action="store_true", help="how good, not how fast")
+    parser.add_argument("--held-out", type=int, default=2000, help="queries, with --quality")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     device = neural.device_of(options.device)
@@ -261,7 +261,8 @@ def main() -> None:
     workers = 0 if options.small else 8
     for kind in [options.only] if options.only else ["dense", "cross"]:
         if options.quality:
-            quality(kind, options.model, data, device, options.small)
+            held_out = 20 if options.small else options.held_out
+            quality(kind, options.model, data, device, options.small, held_out)
             continue
         for batch in batches[kind]:
             print(f"\n{kind}, batch {batch}, {device}\n")
