@@ -53,7 +53,7 @@ def compare(
 ) -> None:
     """Do runs differ from a baseline? Differences with intervals, tests, wins and losses."""
     one_thread_for_algebra()
-    from farfield import io, progress
+    from farfield import progress
     from farfield.questions import compare as question
     from farfield.questions.evaluate import DEFAULT_MEASURES
 
@@ -71,18 +71,13 @@ def compare(
         resamples=resamples,
         seed=seed,
     )
-    table = comparison.table
-    if per_query is not None:
-        io.write(comparison.evaluation.per_query, per_query)
-    if output is not None:
-        show.write_frame(table, output)
-    show.write_report(comparison, html)
-    if json:
-        show.print_json(comparison.to_dict())
-    else:
-        print_evaluation(comparison.evaluation)
-        print()
-        print_comparison(comparison)
+    show.deliver(comparison, _print_both, json=json, output=output, per_query=per_query, html=html)
+
+
+def _print_both(comparison: Comparison) -> None:
+    print_evaluation(comparison.evaluation)
+    print()
+    print_comparison(comparison)
 
 
 def print_comparison(comparison: Comparison) -> None:

@@ -45,7 +45,7 @@ def evaluate(
     files, also compressed; a run is called after its file.
     """
     one_thread_for_algebra()
-    from farfield import io, progress
+    from farfield import progress
     from farfield.questions import evaluate as question
 
     progress.show(not json)
@@ -59,15 +59,15 @@ def evaluate(
         resamples=resamples,
         seed=seed,
     )
-    if per_query is not None:
-        io.write(evaluation.per_query, per_query)
-    if output is not None:
-        show.write_frame(evaluation.summary, output)
-    show.write_report(evaluation, html)
-    if json:
-        show.print_json(evaluation.to_dict())
-    else:
-        print_evaluation(evaluation)
+    show.deliver(
+        evaluation,
+        print_evaluation,
+        json=json,
+        table="summary",
+        output=output,
+        per_query=per_query,
+        html=html,
+    )
 
 
 def print_evaluation(evaluation: Evaluation, title: str = "") -> None:

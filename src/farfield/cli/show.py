@@ -123,13 +123,15 @@ def deliver(
     html: Path | None = None,
 ) -> None:
     """Write what was asked for of an answer, then print it."""
-    from farfield import figures, io
-
     if output is not None:
         write_frame(getattr(answer, table), output)
     if per_query is not None:
+        from farfield import io
+
         io.write(getattr(answer, "evaluation", answer).per_query, per_query)
     if figure is not None:
+        from farfield import figures
+
         figures.save(answer.figure(), figure)
     write_report(answer, html)
     if json:

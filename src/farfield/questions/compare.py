@@ -21,6 +21,7 @@ from farfield.questions.evaluate import (
     evaluate,
     named_runs,
 )
+from farfield.stats.checks import choice
 from farfield.tables import Qrels, Run
 
 __all__ = ["Comparison", "compare"]
@@ -88,6 +89,8 @@ def compare(
     ``correction`` (``"holm"``, ``"bonferroni"``, ``"bh"``, ``"none"``) is over all comparisons made
     here. Everything else is as for :func:`~farfield.evaluate`.
     """
+    choice("test", test, stats.PAIRED_TESTS)
+    choice("correction", correction, stats.CORRECTIONS)
     ((name, source),) = named_runs(baseline)
     others = dict(named_runs(runs))
     if name in others:
