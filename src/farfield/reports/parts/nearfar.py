@@ -129,7 +129,7 @@ def _near_far(frames: Mapping[str, pl.DataFrame], measure: str) -> list[Block]:
                 "Does one system change more than another?",
                 between,
                 shown=["system", "other", "measure", "near", "far", "delta", "p_adjusted"],
-                labels=_LABELS,
+                labels=_LABELS | {"delta": "difference of deltas"},
                 kinds={"near": "signed", "far": "signed", "delta": "change"},
                 start={"measure": measure},
                 note="The system less the other, on the same queries; p is of the difference of "
