@@ -13,6 +13,8 @@ import faiss
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import farfield as ff
 from farfield import retrievers
@@ -24,7 +26,7 @@ from farfield.tables import Corpus, Queries
 torch = pytest.importorskip("torch")
 pytest.importorskip("sentence_transformers")
 
-from farfield.retrievers import _neural_products  # noqa: E402
+from farfield.retrievers import _neural_products, _neural_queries  # noqa: E402
 from farfield.retrievers._neural_products import Rows, best_products  # noqa: E402
 from farfield.retrievers._neural_queries import Draw  # noqa: E402
 
@@ -421,6 +423,21 @@ def queries_in(folder: Path) -> dict[str, list[str]]:
     return {row["doc_id"]: row["text"] for row in rows}
 
 
+@given(
+    st.lists(st.integers(0, 600), max_size=60),
+    st.integers(1, 50),
+    st.integers(1, 300),
+    st.integers(1, 20_000),
+)
+def test_passages_are_written_from_together_as_far_as_they_fit(lengths, n, queries, tokens):
+    lengths = np.array(lengths, dtype=np.int64)
+    found = list(_neural_queries._batches(lengths, n, queries, tokens))
+    assert sorted(at for rows in found for at in rows) == list(range(len(lengths)))
+    for rows in found:
+        fits = len(rows) * n <= queries and len(rows) * n * lengths[rows].max() <= tokens
+        assert fits or len(rows) == 1
+
+
 def test_doc2query_appends_what_the_model_writes(models, world, tmp_path):
     corpus, queries = world
     made = doc2query(models, n=3, top_k=5)
@@ -436,12 +453,10 @@ def test_doc2query_appends_what_the_model_writes(models, world, tmp_path):
 
 
 def test_what_is_written_depends_on_seed_and_document_only(models, world, tmp_path, monkeypatch):
-    from farfield.retrievers import _neural_queries
-
     corpus, _ = world
     doc2query(models, n=3).index(corpus, tmp_path / "a")
     some = Corpus(corpus.frame.filter(pl.col("text").str.len_chars() > 60))
-    monkeypatch.setattr(_neural_queries, "_CPU_ROWS", 5)
+    monkeypatch.setattr(_neural_queries, "_CPU", (5, 40))
     monkeypatch.setattr(_neural_queries, "_SHARD", 7)
     doc2query(models, n=2).index(some, tmp_path / "b")
     doc2query(models, n=3, seed=1).index(some, tmp_path / "c")

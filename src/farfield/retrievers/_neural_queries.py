@@ -23,7 +23,6 @@ import numpy.typing as npt
 from farfield.errors import InputError
 from farfield.io.files import replacing
 from farfield.neural.models import _library, _not_here, _offline, device_of, local_folder, quietly
-from farfield.neural.tokens import batches
 from farfield.progress import counting
 from farfield.retrievers._neural import Passages
 
@@ -31,7 +30,8 @@ __all__ = ["Draw", "Writer", "load_writer", "write_queries"]
 
 _SHARD = 256  # passages
 _LONGEST, _NEW = 512, 64  # tokens read and written, as docTTTTTquery
-_CPU_ROWS, _GPU_ROWS = 64, 4_096  # queries that are written at the same time
+# Queries that are written at the same time: so many, and so many tokens that they are written from.
+_CPU, _GPU = (256, 1 << 14), (4_096, 1 << 18)
 
 
 class Writer(NamedTuple):
@@ -142,10 +142,9 @@ def _written(writer: Writer, some: list[tuple[str, int, str]], draw: Draw) -> li
     texts = [text for _, _, text in some]
     given = tokenizer(texts, truncation=True, max_length=_LONGEST)["input_ids"]
     lengths = np.array([len(ids) for ids in given], dtype=np.int64)
-    most = max(1, (_GPU_ROWS if device.type == "cuda" else _CPU_ROWS) // draw.n)
     found: list[list[str]] = [[] for _ in some]
     half = torch.autocast("cuda", dtype=torch.bfloat16, enabled=device.type == "cuda")
-    for rows in _batches(lengths, most):
+    for rows in _batches(lengths, draw.n, *(_GPU if device.type == "cuda" else _CPU)):
         padded = tokenizer.pad({"input_ids": [given[at] for at in rows]}, return_tensors="pt")
         mask = padded["attention_mask"].to(device)
         noise = np.concatenate([draw.noise(some[at][0], some[at][1], _NEW) for at in rows])
@@ -169,10 +168,19 @@ def _written(writer: Writer, some: list[tuple[str, int, str]], draw: Draw) -> li
     return found
 
 
-def _batches(lengths: npt.NDArray[np.int64], most: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Passages of like length, at most so many at a time."""
-    order = np.concatenate(list(batches(lengths, 1)))
-    yield from (order[first : first + most] for first in range(0, len(order), most))
+def _batches(
+    lengths: npt.NDArray[np.int64], n: int, queries: int, tokens: int
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Passages of like length, the longest first, of which ``n`` queries each are written at once.
+
+    The model keeps what it has read for every query, so long passages allow fewer.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    while len(order):
+        allowed = min(queries, tokens // max(1, int(lengths[order[0]])))
+        size = max(1, allowed // n)
+        yield order[:size]
+        order = order[size:]
 
 
 class _Drawing:
