@@ -229,8 +229,9 @@ def test_want_of_memory_is_told_from_other_failures(error, short, tmp_path, monk
     task = Task(str(tmp_path), "fuse", "fuse-0", {}, {})
     message = f"{type(error).__name__}: {error}"
     if short:
-        with pytest.raises(ShortOfMemory, match=re.escape(message)):
+        with pytest.raises(ShortOfMemory, match=re.escape(message)) as raised:
             carry_out(task)
+        assert raised.value.__context__ is None  # which would keep the memory of the step
     else:
         assert carry_out(task) == message
     assert not (tmp_path / "steps" / "fuse-0" / "done.json").exists()

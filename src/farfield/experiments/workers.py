@@ -152,22 +152,23 @@ def carry_out(task: Task) -> str:
     with _lock(out / "lock"), _logged(log), chdir(task.home or "."):
         if (out / "done.json").exists():  # another process was faster
             return ""
-        begin = time.perf_counter()
+        begin, problem, short = time.perf_counter(), "", False
         try:
             _share_cores(task.sharing)
             needs = {name: steps / need for name, need in task.needs.items()}
             KINDS[task.kind](task.spec, needs, out)
         except FarfieldError as error:
             print(error, file=sys.stderr)
-            return str(error)
+            problem = str(error) or type(error).__name__
         except Exception as error:  # whatever it is, it belongs to this step
             traceback.print_exc()
-            problem = f"{type(error).__name__}: {error}"
-            if _is_want_of_memory(error):
-                raise ShortOfMemory(problem) from None
+            problem, short = f"{type(error).__name__}: {error}", _is_want_of_memory(error)
+        # Only now: an error that is still at hand keeps everything that its frames hold.
+        _give_back_gpu()
+        if short:
+            raise ShortOfMemory(problem)
+        if problem:
             return problem
-        finally:
-            _give_back_gpu()
         record = {
             "kind": task.kind,
             "seconds": time.perf_counter() - begin,
