@@ -237,7 +237,10 @@ def _record(place: Path, step: Step) -> dict[str, Any] | None:
 
 @dataclass
 class _Work:
-    """Steps that wait, that are in progress, and that cannot be done any more."""
+    """Steps that wait, that are in progress, and that cannot be done any more.
+
+    ``beside`` has for each step the most that ran at once with it, itself counted.
+    """
 
     experiment: Experiment
     place: Path
@@ -249,9 +252,7 @@ class _Work:
     waiting: list[Step] = field(default_factory=list)
     running: dict[Future[str], Step] = field(default_factory=dict)
     bad: set[str] = field(default_factory=set)  # failed, or in need of what failed
-    beside: dict[str, int] = field(
-        default_factory=dict
-    )  # the most that ran at once, itself counted
+    beside: dict[str, int] = field(default_factory=dict)
 
     def carry_out(self, steps: Sequence[Step]) -> None:
         self.waiting = list(steps)
@@ -271,7 +272,7 @@ class _Work:
             self.outcome.skipped.append(step.label)
         elif self._is_done(step):
             self.outcome.reused.append(step.label)
-        elif all(map(self._is_done, step.needs.values())) and self.workers.room(len(self.running)):
+        elif self.workers.room(len(self.running)) and all(map(self._is_done, step.needs.values())):
             self._begin(step)
         else:
             return

@@ -105,9 +105,9 @@ def plan(
     return steps
 
 
-def _used(models: Callable[[str], list[str]], *texts: str | None) -> dict[str, list[str]]:
-    """What the models are that specs name, if there are any: the key must tell them apart."""
-    found = [one for text in texts if text for one in models(text)]
+def _used(models: Callable[[str], list[str]], spec: str | None) -> dict[str, list[str]]:
+    """What the models are that a spec names, if there are any: the key must tell them apart."""
+    found = models(spec) if spec else []
     return {"models": found} if found else {}
 
 
