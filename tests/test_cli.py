@@ -271,7 +271,7 @@ def files_to_write() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("command", "option"), files_to_write(), ids=" ".join)
+@pytest.mark.parametrize(("command", "option"), files_to_write())
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(
     command, option, tmp_path
 ):
@@ -284,11 +284,23 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(
     needed = [f"no-such-{p.name}" for p in command.params if p.required and p.opts[0][0] != "-"]
     suffix = ".html" if option in ("--figure", "--html") or command.name == "report" else ".csv"
     output = ["-o", "x.parquet"] if command.name == "search" and option != "--output" else []
-    for file, message in {
+    refused = {
         tmp_path / "x.doc": "the suffix '.doc' stands for no",
         tmp_path / "no" / f"x{suffix}": "cannot be written: there is no folder",
         tmp_path / f"folder{suffix}": "cannot be written: this is a folder",
-    }.items():
+    }
+    if suffix == ".html":
+        refused[tmp_path / "x.html.gz"] = "the suffix '.gz' stands for no"
+    for file, message in refused.items():
         (tmp_path / f"folder{suffix}").mkdir(exist_ok=True)
         with pytest.raises(FileError, match=message):
             command.main([*needed, *output, option, str(file)], standalone_mode=False)
+
+
+def test_suffixes_in_capitals_are_suffixes(farfield, folder):
+    files = {"-o": "T.CSV", "--per-query": "P.PARQUET", "--html": "R.HTML"}
+    arguments = [argument for pair in files.items() for argument in pair]
+    assert farfield("evaluate", "qrels.txt", "base.trec", *arguments, cwd=folder).status == 0
+    for name in files.values():
+        assert (folder / name).stat().st_size > 0
+        (folder / name).unlink()

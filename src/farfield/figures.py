@@ -88,7 +88,7 @@ def load(path: str | os.PathLike[str]) -> go.Figure:
 
 def save(figure: go.Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure to one HTML file that needs no network, or to plotly's JSON."""
-    suffix = Path(path).suffix
+    suffix = Path(path).suffix.lower()
     if suffix == ".html":
         text = figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
     elif suffix == ".json":

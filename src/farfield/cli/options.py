@@ -33,19 +33,27 @@ __all__ = [
     "one_thread_for_algebra",
     "page_to_write",
     "run_to_write",
+    "suffix_of",
     "table_to_write",
     "to_write",
 ]
 
 
-def to_write(what: str, *suffixes: str) -> Callable[[Path | None], Path | None]:
+def suffix_of(path: Path, *, packed: bool = True) -> str:
+    """Return the suffix that stands for a format: before .gz or .zst, where files may be packed."""
+    known = [suffix for suffix in path.suffixes if not packed or suffix not in (".gz", ".zst")]
+    return known[-1].lower() if known else ""
+
+
+def to_write(
+    what: str, *suffixes: str, packed: bool = True
+) -> Callable[[Path | None], Path | None]:
     """Return a callback that refuses a file before anything is computed for it."""
 
     def check(path: Path | None) -> Path | None:
         if path is None:
             return None
-        plain = [suffix for suffix in path.suffixes if suffix not in (".gz", ".zst")]
-        suffix = plain[-1].lower() if plain else ""
+        suffix = suffix_of(path, packed=packed)
         if suffix not in suffixes:
             known = ", ".join(suffixes[:-1]) + " or " * (len(suffixes) > 1) + suffixes[-1]
             raise FileError(path, f"the suffix {suffix!r} stands for no {what}. Use {known}.")
@@ -61,7 +69,7 @@ def to_write(what: str, *suffixes: str) -> Callable[[Path | None], Path | None]:
 run_to_write = to_write(
     "format", ".trec", ".tsv", ".csv", ".json", ".jsonl", ".parquet", ".run", ".res", ".txt"
 )
-page_to_write = to_write("page", ".html", ".htm")
+page_to_write = to_write("page", ".html", ".htm", packed=False)
 table_to_write = to_write("table format", ".csv", ".jsonl", ".parquet")
 
 QrelsFile = Annotated[
@@ -107,7 +115,7 @@ FigureFile = Annotated[
     typer.Option(
         "--figure",
         help="Draw the result into this .html, which opens in any browser.",
-        callback=to_write("figure", ".html", ".json"),
+        callback=to_write("figure", ".html", ".json", packed=False),
     ),
 ]
 HtmlFile = Annotated[

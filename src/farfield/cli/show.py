@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from farfield.cli.options import suffix_of, table_to_write
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -142,21 +144,16 @@ def deliver(
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write any frame in the format of the suffix: csv, jsonl or parquet."""
-    from farfield.errors import FileError
     from farfield.io.files import replacing
 
-    suffix = next((s for s in reversed(path.suffixes) if s not in (".gz", ".zst")), "")
+    table_to_write(path)
     writers: dict[str, Callable[[Any], Any]] = {
         ".csv": frame.write_csv,
         ".jsonl": frame.write_ndjson,
         ".parquet": frame.write_parquet,
     }
-    if suffix not in writers:
-        raise FileError(
-            path, f"the suffix {suffix!r} stands for no table format. Use .csv, .jsonl or .parquet."
-        )
     with replacing(path) as file:
-        writers[suffix](file)
+        writers[suffix_of(path)](file)
 
 
 def write_report(answer: Any, path: Path | None) -> None:

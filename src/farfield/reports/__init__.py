@@ -62,7 +62,7 @@ def report(
 
 def _check_name(path: PathLike) -> None:
     """Refuse a file name that no browser would open as a page."""
-    suffix = Path(path).suffix
+    suffix = Path(path).suffix.lower()
     if suffix not in (".html", ".htm"):
         raise FileError(path, f"the suffix {suffix!r} stands for no page. Use .html.")
 
