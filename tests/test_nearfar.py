@@ -235,7 +235,9 @@ def changes_of(measure: str, **deltas: float) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("measure", "sign"), [("RR@10", -1.0), ("ASL", 1.0)])
 def test_it_is_said_who_loses_least(measure, sign):
-    table = changes_of(measure, bm25=0.0, a=sign * 0.02, b=sign * 0.1, c=sign * 0.03)
+    table = changes_of(
+        measure, bm25=0.0, lost=float("nan"), a=sign * 0.02, b=sign * 0.1, c=sign * 0.03
+    )
     pairs = [("bm25", "a", 0.01), ("a", "b", 0.001), ("a", "c", 0.4), ("b", "c", 0.001)]
     found = pl.DataFrame(
         [
@@ -244,7 +246,7 @@ def test_it_is_said_who_loses_least(measure, sign):
         ]
     )
     assert who_loses_less(table, found) == [
-        f"Of {measure} a loses least (2.0%), clearly less than b (10.0%) (p at most 0.0010, Holm); "
+        f"a loses least of {measure} (2.0%), clearly less than b (10.0%) (p at most 0.0010, Holm); "
         "not clearly less than c (3.0%)."
     ]
 

@@ -431,6 +431,14 @@ def data_of(page: reports.Page) -> list[object]:
     return [unpacked(packed) for _, packed in writer.data]
 
 
+def test_every_finding_of_near_and_far_names_its_shift(page, run_directory):
+    (section,) = [section for section in page.sections if section.name == "near-far"]
+    shifts = json.loads((run_directory / "resolved.json").read_text())["shifts"]
+    assert len(section.findings) >= len(shifts)
+    for finding in section.findings:
+        assert finding.startswith(tuple(f"{shift}: " for shift in shifts))
+
+
 def test_the_map_is_the_one_that_the_experiment_drew(page, run_directory):
     (section,) = [section for section in page.sections if section.name == "shifts"]
     (views,) = section.blocks

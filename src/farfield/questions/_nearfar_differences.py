@@ -36,9 +36,9 @@ def who_loses_less(table: pl.DataFrame, found: pl.DataFrame) -> list[str]:
     measure = found["measure"][0]
     sign = -1.0 if measures.parse(measure).higher_is_better else 1.0
     rows = table.filter(pl.col("measure") == measure, pl.col("average") == "micro")
-    losses = {
-        row["system"]: sign * row["delta"] for row in rows.iter_rows(named=True) if row["delta"]
-    }
+    # Untrained systems have nothing to lose, and what finds nothing near has no relative change.
+    trained = rows.filter(pl.col("delta").is_finite(), pl.col("delta") != 0)
+    losses = dict(trained.select("system", sign * pl.col("delta")).iter_rows())
     if len(losses) < 2:
         return []
     least = min(losses, key=losses.__getitem__)
@@ -52,7 +52,7 @@ def who_loses_less(table: pl.DataFrame, found: pl.DataFrame) -> list[str]:
     clear = [told[name] for name in told if p[name] < _CLEAR]
     open_ = [told[name] for name in told if p[name] >= _CLEAR]
     worst = max((p[name] for name in told if p[name] < _CLEAR), default=1.0)
-    said = f"Of {measure} {least} loses least ({losses[least]:.1%})"
+    said = f"{least} loses least of {measure} ({losses[least]:.1%})"
     if clear:
         limit = "p < 0.0001" if worst < 0.0001 else f"p at most {worst:.4f}"
         said += f", clearly less than {', '.join(clear)} ({limit}, Holm)"

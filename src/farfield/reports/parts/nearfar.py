@@ -68,7 +68,12 @@ def _sections(shifts: Mapping[str, Mapping[str, pl.DataFrame]], measure: str) ->
         for name, frames in shifts.items()
         for sentence in (
             *_said(name, frames["table"], measure),
-            *who_loses_less(frames["table"], frames.get("differences", pl.DataFrame())),
+            *(
+                f"{name}: {said}"
+                for said in who_loses_less(
+                    frames["table"], frames.get("differences", pl.DataFrame())
+                )
+            ),
         )
     ]
     found = [
