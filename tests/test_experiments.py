@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import Future
 from functools import partial
@@ -19,7 +21,7 @@ import pytest
 
 import farfield as ff
 from farfield import experiments, lab
-from farfield.errors import FileError
+from farfield.errors import FileError, InputError
 from farfield.experiments import engine, workers
 from farfield.experiments.kinds import KINDS
 from farfield.experiments.steps import plan
@@ -192,6 +194,27 @@ def test_several_short_of_memory_at_once_count_as_one():
         assert not processes.room(1)
 
 
+def test_after_steps_that_went_well_one_more_is_tried(monkeypatch):
+    well, short = Future(), Future()
+    well.set_result("")
+    short.set_exception(ShortOfMemory("CUDA out of memory"))
+    with Processes(3) as processes:
+
+        def carry_out(*jobs: Future[str]) -> None:
+            left = iter(jobs)
+            monkeypatch.setattr(processes._pool, "submit", lambda *_: next(left))
+            for _ in jobs:
+                processes.submit(Task("", "fuse", "fuse-0", {}, {}))
+
+        processes.fewer(than=3)
+        carry_out(*[well] * 5, short, *[well] * 5)
+        assert not processes.room(2)  # never six in a row
+        carry_out(well)
+        assert processes.room(2)
+        carry_out(*[well] * 20)
+        assert not processes.room(3)  # no more than there are processes
+
+
 def test_nothing_begins_beside_others_when_memory_is_short(monkeypatch):
     with Processes(2) as processes:
         monkeypatch.setattr(workers, "_memory_is_short", lambda: True)
@@ -212,6 +235,11 @@ def test_a_step_that_is_short_of_memory_alone_has_failed(home, tmp_path):
     assert outcome.failed == {"read the collection": "OutOfMemoryError: CUDA out of memory"}
 
 
+def raised_from(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "short"),
     [
@@ -219,6 +247,12 @@ def test_a_step_that_is_short_of_memory_alone_has_failed(home, tmp_path):
         (RuntimeError("CUDA error: out of memory"), True),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"), True),
         (RuntimeError("shapes do not match"), False),
+        (
+            InputError("the model cannot be loaded (AcceleratorError: CUDA error: out of memory)"),
+            True,
+        ),
+        (raised_from(InputError("the model cannot be loaded"), MemoryError()), True),
+        (InputError("the model cannot be loaded"), False),
     ],
 )
 def test_want_of_memory_is_told_from_other_failures(error, short, tmp_path, monkeypatch):
@@ -227,7 +261,7 @@ def test_want_of_memory_is_told_from_other_failures(error, short, tmp_path, monk
 
     monkeypatch.setitem(KINDS, "fuse", fail)
     task = Task(str(tmp_path), "fuse", "fuse-0", {}, {})
-    message = f"{type(error).__name__}: {error}"
+    message = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     if short:
         with pytest.raises(ShortOfMemory, match=re.escape(message)) as raised:
             carry_out(task)
@@ -376,6 +410,8 @@ def test_only_some_steps(home, tmp_path):
     assert "index flat" in outcome.done
     assert not any(label.startswith(("search", "near")) for label in outcome.done)
     assert not (tmp_path / "run" / "tables").exists()
+    planned = engine.survey(experiment, tmp_path / "run", only="index flat")
+    assert sorted(one.step.label for one in planned) == sorted(outcome.done)
 
 
 def test_a_failed_step_names_itself_and_the_rest_goes_on(home, tmp_path, farfield):
@@ -419,6 +455,32 @@ def test_two_processes_in_one_directory(home, tmp_path, finished):
         assert process.returncode == 0, err
     one, other = (pl.read_parquet(p / "tables" / "table.parquet") for p in (place, home / "run"))
     assert one.equals(other)
+
+
+def test_what_another_process_is_at_is_left_to_it(finished, home, tmp_path):
+    place, experiment = tmp_path / "run", experiments.read(home / "experiment.toml")
+    planned = engine.survey(experiment, place)
+    folder = next(one.step.folder for one in planned if one.step.label == "index plain")
+    (place / "steps" / folder).mkdir(parents=True)
+    shutil.copy(home / "run" / "resolved.json", place)
+    begun: list[str] = []
+    with open(place / "steps" / folder / "lock", "w") as lock:
+
+        def let_go() -> None:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+        def tell(line: str) -> None:
+            begun.append(line)
+            if line.startswith("index flat:"):
+                let_go()
+
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        at_the_latest = threading.Timer(30, let_go)
+        at_the_latest.start()
+        outcome = engine.run(experiment, place, tell=tell)
+        at_the_latest.cancel()
+    assert begun.index("index flat …") < begun.index("index plain …")
+    assert outcome.tables()["table"].equals(finished.tables()["table"])
 
 
 def test_killed_at_any_moment_it_continues(home, tmp_path, finished):

@@ -99,6 +99,17 @@ def test_dense_equals_the_models_own(models, texts, batch):
     np.testing.assert_allclose(found, models["dense"].encode(texts), atol=1e-5)
 
 
+def test_a_model_that_is_being_trained_is_asked_without_dropout(models, texts):
+    model = models["dense"]
+    expected = neural.encode(model, texts)
+    model.train()
+    try:
+        np.testing.assert_array_equal(neural.encode(model, texts), expected)
+        assert model.training  # it goes on with its training
+    finally:
+        model.eval()
+
+
 def test_the_fast_way_is_taken(models):
     for kind in ("dense", "sparse", "multi"):
         for task in (None, "query", "document"):

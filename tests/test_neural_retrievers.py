@@ -341,6 +341,17 @@ def test_colbert_equals_encoding_and_maxsim(models, world):
     assert made.sizes["recall_at_100"] < 1.0
 
 
+@pytest.mark.parametrize(
+    ("small", "exact"), [({"cpu": 10, "cuda": 10**9}, False), ({"cpu": 10**9, "cuda": 10}, True)]
+)
+def test_colbert_scores_every_document_where_that_is_soon_done(
+    small, exact, models, world, monkeypatch
+):
+    monkeypatch.setattr("farfield.retrievers.colbert._SMALL", small)
+    index = retrievers.get("colbert")(model=models["multi"]).index(world[0])
+    assert ("recall_at_100" in index.sizes) != exact
+
+
 def test_rerank_equals_predicting(models, world):
     from sentence_transformers import CrossEncoder
 

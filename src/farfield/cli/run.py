@@ -59,7 +59,7 @@ def run(
 
     experiment = experiments.read(manifest)
     if dry_run:
-        planned = engine.survey(experiment, output)
+        planned = engine.survey(experiment, output, only=only)
         if json:
             show.print_json({"steps": [_planned(one) for one in planned]})
         else:

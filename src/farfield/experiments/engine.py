@@ -27,7 +27,14 @@ from farfield.experiments.manifest import Experiment
 from farfield.experiments.record import write_steps
 from farfield.experiments.steps import FORMAT, Step, plan
 from farfield.experiments.tables import collect
-from farfield.experiments.workers import LIBRARIES, Processes, ShortOfMemory, Task, Workers
+from farfield.experiments.workers import (
+    LIBRARIES,
+    Processes,
+    ShortOfMemory,
+    Task,
+    Workers,
+    is_taken,
+)
 from farfield.fingerprint import versions_of
 from farfield.io import read_collection
 from farfield.io.files import PathLike, replacing, write_json
@@ -37,6 +44,9 @@ __all__ = ["Outcome", "Planned", "run", "survey"]
 # Seconds that a step takes where none of its kind was done yet, on two cores: a first guess.
 _GUESS = {"collection": 5, "shift": 10, "train": 60, "index": 20, "search": 15, "fuse": 2}
 _GUESS |= {"nearfar": 10, "distance": 10, "picture": 20}
+
+# Seconds after which to look again at what waits: another process may have done what it needs.
+_LOOK = 5.0
 _BYTES = {"collection": 20e6, "shift": 2e6, "train": 60e6, "index": 30e6, "search": 5e6}
 
 
@@ -67,13 +77,16 @@ class Outcome:
         return {path.stem: pl.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
 
 
-def survey(experiment: Experiment, directory: PathLike) -> list[Planned]:
+def survey(
+    experiment: Experiment, directory: PathLike, *, only: str | None = None
+) -> list[Planned]:
     """Say which steps there are, which are done, and roughly what the others cost.
 
-    Steps of a shift that is not dealt out yet are not known before it is.
+    ``only`` is as for :func:`run`. Steps of a shift that is not dealt out yet are not known before
+    it is.
     """
     place = Path(directory)
-    steps = _steps(experiment, place)
+    steps = _chosen(_steps(experiment, place), only)
     records = {step.key: _record(place, step) for step in steps}
     took: dict[str, list[tuple[float, float]]] = {}
     for step in steps:
@@ -259,9 +272,9 @@ class _Work:
         while self.waiting or self.running:
             for step in list(self.waiting):
                 self._consider(step)
-            if not self.running:
+            if not self.running and not self._wait_for_others():
                 break
-            finished, _ = wait(self.running, return_when=FIRST_COMPLETED)
+            finished, _ = wait(self.running, timeout=_LOOK, return_when=FIRST_COMPLETED)
             for job in finished:
                 self._finish(job)
 
@@ -272,11 +285,23 @@ class _Work:
             self.outcome.skipped.append(step.label)
         elif self._is_done(step):
             self.outcome.reused.append(step.label)
-        elif self.workers.room(len(self.running)) and all(map(self._is_done, step.needs.values())):
+        elif self._is_ready(step) and not is_taken(self.place / "steps" / step.folder):
             self._begin(step)
         else:
             return
         self.waiting.remove(step)
+
+    def _is_ready(self, step: Step) -> bool:
+        needed = step.needs.values()
+        return self.workers.room(len(self.running)) and all(map(self._is_done, needed))
+
+    def _wait_for_others(self) -> bool:
+        """Begin what another process is at, if nothing else is left: it waits there for the end."""
+        taken = next(filter(self._is_ready, self.waiting), None)
+        if taken is not None:
+            self._begin(taken)
+            self.waiting.remove(taken)
+        return taken is not None
 
     def _begin(self, step: Step) -> None:
         self.tell(f"{step.label} …")

@@ -26,13 +26,16 @@ from farfield.fingerprint import versions_of
 from farfield.io.files import write_json
 from farfield.training.memory import keep_freed_memory
 
-__all__ = ["LIBRARIES", "Processes", "ShortOfMemory", "Task", "Workers", "carry_out"]
+__all__ = ["LIBRARIES", "Processes", "ShortOfMemory", "Task", "Workers", "carry_out", "is_taken"]
 
 #: Whose versions are noted.
 LIBRARIES = ("farfield", "numpy", "polars", "scikit-learn", "torch", "sentence-transformers")
 
 # No step begins beside others when less of the machine's memory is free: bytes, and a part of it.
 _SPARE = 3e9, 0.15
+
+# After so many steps for each that runs, one more is tried beside them where memory was short.
+_ROUNDS = 3
 
 
 class ShortOfMemory(Exception):
@@ -87,7 +90,8 @@ class Processes:
 
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin)
-        self._most = number
+        self._number = self._most = number
+        self._since = 0  # steps that went well since the last that did not
 
     def room(self, running: int) -> bool:
         """Whether there are fewer than wanted, and memory for one more; one there always may be."""
@@ -95,11 +99,24 @@ class Processes:
 
     def submit(self, task: Task) -> Future[str]:
         """Give the task to the next process that is free."""
-        return self._pool.submit(carry_out, task)
+        job = self._pool.submit(carry_out, task)
+        job.add_done_callback(self._learn)
+        return job
 
     def fewer(self, than: int) -> None:
-        """Run at most two thirds as many at a time; several short at once count as one."""
+        """Run at most two thirds as many at a time; several short at once count as one.
+
+        It is one more again after a few rounds of steps that went well: memory may have been short
+        because of another program, or of steps that are over.
+        """
         self._most = min(self._most, max(1, than * 2 // 3))
+        self._since = 0
+
+    def _learn(self, job: Future[str]) -> None:
+        well = not job.cancelled() and job.exception() is None
+        self._since = self._since + 1 if well else 0
+        if self._since >= _ROUNDS * self._most and self._most < self._number:
+            self._most, self._since = self._most + 1, 0
 
     def __enter__(self) -> Self:
         return self
@@ -159,7 +176,7 @@ def carry_out(task: Task) -> str:
             KINDS[task.kind](task.spec, needs, out)
         except FarfieldError as error:
             print(error, file=sys.stderr)
-            problem = str(error) or type(error).__name__
+            problem, short = str(error) or type(error).__name__, _is_want_of_memory(error)
         except Exception as error:  # whatever it is, it belongs to this step
             traceback.print_exc()
             problem, short = f"{type(error).__name__}: {error}", _is_want_of_memory(error)
@@ -178,6 +195,20 @@ def carry_out(task: Task) -> str:
         }
         write_json(out / "done.json", record)
     return ""
+
+
+def is_taken(folder: Path) -> bool:
+    """Is a process, this or another, at the step of this folder?"""
+    import fcntl
+
+    try:
+        with open(folder / "lock") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # there is none yet
+        return False
+    return False
 
 
 @contextmanager
@@ -221,10 +252,13 @@ def _share_cores(tasks: int) -> None:
             sys.modules["torch"].set_num_threads(threads)
 
 
-def _is_want_of_memory(error: Exception) -> bool:
+def _is_want_of_memory(error: BaseException | None) -> bool:
+    """Is this, or what it was raised from, about memory?"""
     # torch says it with a class of its own, or with one for everything, depending on who noticed.
-    return isinstance(error, MemoryError) or any(
-        words in str(error) for words in ("out of memory", "ALLOC_FAILED")
+    return error is not None and (
+        isinstance(error, MemoryError)
+        or any(words in str(error) for words in ("out of memory", "ALLOC_FAILED"))
+        or _is_want_of_memory(error.__cause__)
     )
 
 

@@ -168,12 +168,15 @@ def forward(
 
 
 def computing(model: Any, precision: Precision = "auto") -> AbstractContextManager[Any]:
-    """Compute without gradients and in this precision while the context lasts."""
+    """Compute without gradients or dropout and in this precision while the context lasts."""
     import torch
 
     device = model.device.type
     name = precision_of(model, precision)
     stack = ExitStack()
+    if model.training:  # as trainers leave it
+        stack.callback(model.train)
+        model.eval()
     stack.enter_context(torch.inference_mode())
     if name != "float32":
         stack.enter_context(torch.autocast(device, dtype=getattr(torch, name)))

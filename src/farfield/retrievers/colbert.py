@@ -35,7 +35,9 @@ from farfield.tables import Corpus
 
 __all__ = ["colbert"]
 
-_SMALL = 2_000_000  # token vectors up to which every document is scored
+# Token vectors up to which every document is scored: a GPU does that sooner than a CPU, on which
+# the lists are made, finds candidates.
+_SMALL = {"cpu": 2_000_000, "cuda": 100_000_000}
 _TOGETHER = 1_024  # queries that are searched together, exactly
 _CANDIDATES_TOGETHER = 16  # and by candidates: the tokens of all of theirs are held at once
 _SAMPLE = 25  # pretended queries on which recall is measured
@@ -49,7 +51,8 @@ class colbert(Modelled):
     the ``near`` tokens of documents that seem nearest (faiss, lists of 8-bit codes, of which
     ``probes`` are looked at) and scores exactly the documents that have them; how many of the exact
     results this keeps is measured and noted in the index. ``'auto'`` is exact up to two million
-    tokens. ``window`` and ``stride`` split documents as in dense.
+    tokens, and up to a hundred million where a GPU makes the index. ``window`` and ``stride`` split
+    documents as in dense.
 
     Relations: dense has one vector for a text, rerank reads query and document together.
     """
@@ -92,10 +95,13 @@ class colbert(Modelled):
             tokens = Tokens(cast(list[TokenVectors], list(stored.shards())), CHUNK)
         given = (passages.documents, passages.owner, tokens, self.network_fingerprint)
         made = ColbertIndex(self, *given)
-        if self.search == "candidates" or (self.search == "auto" and tokens.count > _SMALL):
+        if self.search == "candidates" or (self.search == "auto" and self._is_large(tokens)):
             by = nearby.build("ivfpq", tokens.count, tokens.vectors, tokens.dimensions)
             made.approximate(by, passages.pretended()[:_SAMPLE], folder)
         return made
+
+    def _is_large(self, tokens: Tokens) -> bool:
+        return tokens.count > _SMALL.get(self.network.device.type, _SMALL["cpu"])
 
     def _open(self, folder: Path) -> Index:
         stored = neural.open_stored(folder / "tokens")
