@@ -151,6 +151,27 @@ def test_a_writer_writes_queries(trained, collection):
     assert len(run)
 
 
+def test_an_encoder_learns_to_write(trained, collection, tmp_path):
+    encoder = str(trained("contrastive(epochs=8)").model)
+    recipe = recipes.parse("seq2seq(epochs=6, lr=0.002)")
+    made = recipe.run(encoder, collection, out=tmp_path / "w", validation=60, device="cpu")
+    record = made.record
+    first, *_, last = [value for _, value in record["checks"]]
+    assert last > first > -6.4  # the logarithm of the 600 words there are: no better than chance
+    settings = json.loads((made.model / "config.json").read_text())
+    assert settings["model_type"] == "encoder-decoder"
+    corpus = type(collection.corpus)(collection.corpus.frame.head(5))
+    retriever = replace(made.retriever, n=1)
+    assert len(ff.search(retriever, collection.queries_of("test"), 3, corpus=corpus))
+
+
+def test_an_encoder_that_writes_starts_with_its_own_epochs(trained, collection, tmp_path):
+    encoder = str(trained("contrastive(epochs=8)").model)
+    given = {"out": tmp_path / "w", "validation": 60, "device": "cpu"}
+    record = recipes.parse("seq2seq(epochs=0.1)").run(encoder, collection, **given).record
+    assert record["lr"] == 2e-4
+
+
 def test_queries_have_an_encoder_of_their_own(trained):
     made = trained("dynamic(first=contrastive(epochs=6), epochs=2)")
     both = neural.load(str(made.model), device="cpu")

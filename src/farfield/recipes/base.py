@@ -275,7 +275,7 @@ class Recipe(Member):
         return {"steps_planned": plan.steps, "lr": plan.lr, **trace.to_dict()}
 
     def _plan(self, job: Job, task: Any) -> Plan:
-        epochs, lr = self.from_scratch if job.from_scratch else self.from_trained
+        epochs, lr = self._suiting(job, task.model)
         epochs, lr = self.epochs or epochs, self.lr or lr
         return Plan(
             steps=max(1, round(epochs * task.order.per_epoch)),
@@ -287,6 +287,10 @@ class Recipe(Member):
             seed=job.seed,
             compiled=self.compiled,
         )
+
+    def _suiting(self, job: Job, model: Any) -> tuple[float, float]:
+        """Epochs and learning rate that suit the base, unless they are given."""
+        return self.from_scratch if job.from_scratch else self.from_trained
 
     def _load(self, base: str, job: Job) -> Any:
         """Load the base as a model of this kind; parts that it lacks depend on the seed."""

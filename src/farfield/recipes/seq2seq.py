@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from farfield.retrievers.bm25 import bm25
 from farfield.retrievers.doc2query import doc2query
 from farfield.training.examples import Examples
 from farfield.training.order import Order
-from farfield.training.scratch import making
+from farfield.training.scratch import making, untouched
 
 __all__ = ["seq2seq"]
 
@@ -28,8 +28,9 @@ class seq2seq(Recipe):
     """A sequence-to-sequence model learns to write a query from a document relevant to it.
 
     It reads up to ``reads`` tokens and writes up to ``writes_up_to``. The base is any such model
-    (T5), or a small one from scratch. The trained model writes ``n`` queries for each document,
-    which are appended to it (doc2query, Nogueira and Lin 2019).
+    (T5), a small one from scratch, or an encoder (BERT, MiniLM): that becomes both halves, and what
+    the half that writes has more of starts at random (Rothe et al. 2020). The trained model writes
+    ``n`` queries for each document, which are appended to it (doc2query, Nogueira and Lin 2019).
 
     Relations: the retriever doc2query uses it.
     """
@@ -38,6 +39,8 @@ class seq2seq(Recipe):
     writes = True
     from_scratch = (4, 2e-3)
     from_trained = (2, 1e-3)
+    #: The same for a base that is made of encoders.
+    from_encoder: ClassVar[tuple[float, float]] = (8, 2e-4)
 
     reads: int = 512
     writes_up_to: int = 64
@@ -56,26 +59,53 @@ class seq2seq(Recipe):
         return doc2query(base=bm25(), model=model, n=self.n)
 
     def _task(self, base: str, job: Job, folder: Path) -> Any:
-        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+        from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
         source = str(local_folder(base) or base)
         try:
             with quietly():
-                model = AutoModelForSeq2SeqLM.from_pretrained(source, dtype="float32")
                 tokenizer = AutoTokenizer.from_pretrained(source)
+                if AutoConfig.from_pretrained(source).is_encoder_decoder:
+                    model = AutoModelForSeq2SeqLM.from_pretrained(source, dtype="float32")
+                else:
+                    model = untouched(lambda: _of_encoders(source, tokenizer), job.seed)
         except (OSError, ValueError, KeyError) as error:
             reason = str(error).strip().split("\n")[0]
             raise InputError(
-                f"{base} is no model that writes ({reason}). Expected a sequence-to-sequence "
-                "model, such as T5, or scratch()."
+                f"{base} cannot learn to write ({reason}). Expected a sequence-to-sequence model, "
+                "such as T5, an encoder, such as BERT, or scratch()."
             ) from error
         model.farfield_tokenizer = tokenizer
         return _Writing(model.to(job.device), tokenizer, job, self)
+
+    def _suiting(self, job: Job, model: Any) -> tuple[float, float]:
+        if model.config.model_type == "encoder-decoder":
+            return self.from_encoder
+        return super()._suiting(job, model)
 
     def _save(self, model: Any, folder: Path) -> None:
         with making(folder) as place:
             model.save_pretrained(place)
             model.farfield_tokenizer.save_pretrained(place)
+
+
+def _of_encoders(source: str, tokenizer: Any) -> Any:
+    """Let an encoder read, and the same one, with attention to what is read, write."""
+    import transformers
+
+    library: Any = transformers
+    model = library.EncoderDecoderModel.from_encoder_decoder_pretrained(source, source).float()
+    marks = {
+        "decoder_start_token_id": tokenizer.cls_token_id,
+        "eos_token_id": tokenizer.sep_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    if None in marks.values():
+        raise ValueError("its tokeniser has no marks for where a text begins and ends")
+    for name, mark in marks.items():
+        setattr(model.config, name, mark)
+        setattr(model.generation_config, name, mark)
+    return model
 
 
 class _Writing:
@@ -102,9 +132,15 @@ class _Writing:
         return self._loss(self.data.take(rows).positives(rng), self.queries, rows)
 
     def _loss(self, documents: Ints, queries: _Tokens, rows: Ints) -> Any:
+        import torch
+
         ids, mask = self.documents.cut(documents)
         labels, _ = queries.cut(rows)
-        return self.model(input_ids=ids, attention_mask=mask, labels=labels).loss
+        before = labels.roll(1, dims=1).clamp_min(0)  # what follows the end does not count
+        before[:, 0] = self.model.config.decoder_start_token_id
+        given = {"attention_mask": mask, "decoder_input_ids": before, "use_cache": False}
+        logits = self.model(input_ids=ids, **given).logits
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
     def examples(self, step: int) -> int:
         return self.order.batch
