@@ -44,10 +44,10 @@ __all__ = ["Outcome", "Planned", "run", "survey"]
 # Seconds that a step takes where none of its kind was done yet, on two cores: a first guess.
 _GUESS = {"collection": 5, "shift": 10, "train": 60, "index": 20, "search": 15, "fuse": 2}
 _GUESS |= {"nearfar": 10, "distance": 10, "picture": 20}
+_BYTES = {"collection": 20e6, "shift": 2e6, "train": 60e6, "index": 30e6, "search": 5e6}
 
 # Seconds after which to look again at what waits: another process may have done what it needs.
 _LOOK = 5.0
-_BYTES = {"collection": 20e6, "shift": 2e6, "train": 60e6, "index": 30e6, "search": 5e6}
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def survey(
     it is.
     """
     place = Path(directory)
-    steps = _chosen(_steps(experiment, place), only)
+    steps = _steps(experiment, place)
     records = {step.key: _record(place, step) for step in steps}
     took: dict[str, list[tuple[float, float]]] = {}
     for step in steps:
@@ -94,7 +94,7 @@ def survey(
         if record is not None:
             took.setdefault(step.kind, []).append((record["seconds"], record["bytes"]))
     found = []
-    for step in steps:
+    for step in _chosen(steps, only):
         record = records[step.key]
         if record is not None:
             found.append(Planned(step, True, record["seconds"], record["bytes"]))
