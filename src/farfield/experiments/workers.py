@@ -113,7 +113,7 @@ class Processes:
         self._since = 0
 
     def _learn(self, job: Future[str]) -> None:
-        well = not job.cancelled() and job.exception() is None
+        well = not job.cancelled() and job.exception() is None and not job.result()
         self._since = self._since + 1 if well else 0
         if self._since >= _ROUNDS * self._most and self._most < self._number:
             self._most, self._since = self._most + 1, 0
@@ -206,8 +206,8 @@ def is_taken(folder: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # there is none yet
-        return False
+    except FileNotFoundError:
+        pass  # nobody has begun it
     return False
 
 
